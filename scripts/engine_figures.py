@@ -19,7 +19,13 @@ PACKAGE = ROOT / "swecli"
 ENGINE = PACKAGE / "core" / "engine"
 MOST_ARGUMENTS = 7
 MOST_MODULES = 20
-COMPOSITION = ("core/engine/session.py", "core/engine/turn.py", "assembly/services.py", "tui/openers.py")
+COMPOSITION = (
+    "core/engine/session.py",
+    "core/engine/building.py",
+    "core/engine/turn.py",
+    "assembly/services.py",
+    "tui/openers.py",
+)
 FEATURES = ("sentinel", "spending", "mcp", "memory", "playbook", "hooks", "retrieval", "subagents")
 
 

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.gateway import RequestGateway
+from swecli.core.engine.changed_files import ChangedFiles
+from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.compaction import CompactionItems, Compactions
 from swecli.core.engine.compaction_plans import CompactionPlans
 from swecli.core.engine.compaction_triggers import CompactionTriggers
+from swecli.core.engine.companion import Companion, Companions
+from swecli.core.engine.consent import Consents, Requests, SandboxWatch
 from swecli.core.engine.context_changes import ContextChanges
+from swecli.core.engine.core import BeginInner, Core
+from swecli.core.engine.decisions import Decisions
+from swecli.core.engine.edit_prices import EditPrices
+from swecli.core.engine.feature import Feature
+from swecli.core.engine.files import SessionFiles
+from swecli.core.engine.git_history import GitHistory
+from swecli.core.engine.inner import Parent
+from swecli.core.engine.inspection import Inspection
+from swecli.core.engine.instruction_news import InstructionNews
+from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.meter import Meter
 from swecli.core.engine.model_access import Connection
-from swecli.core.engine.model_call import tokens_left
+from swecli.core.engine.model_call import Asking, tokens_left
+from swecli.core.engine.model_offers import ModelOffers
+from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.notes import Notes, StandingFacts, standing_facts
+from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.plan import Plans
+from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.repeats import RepeatGuard
+from swecli.core.engine.results import Results
+from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.services import Services
+from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import SessionSnapshots
 from swecli.core.engine.summaries import Summaries
+from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
+from swecli.core.engine.warming import Warming
+from swecli.core.engine.work import Work
 from swecli.core.ports import Asker
+from swecli.core.protocol.events import MAIN
+from swecli.core.protocol.messages import Message
 
 
 class ContextParts(Struct, frozen=True):
@@ -59,3 +88,152 @@ def context_parts(
     compactions = Compactions(context, settings, recorder, plans, summaries, items, around)
     triggers = CompactionTriggers(context, settings, recorder, asker, plans, compactions)
     return ContextParts(gateway, snapshots, meter, changes, plans, summaries, items, compactions, triggers)
+
+
+class SessionParts(Struct, frozen=True):
+    """The parts of one session, each once."""
+
+    requests: Requests
+    connection: Connection
+    results: Results
+    context: ContextParts
+    models: ModelChoice
+    offers: ModelOffers
+    questions: SideQuestions
+    sandbox: SandboxWatch
+    notes: Notes
+    prompts: PromptRecord
+    jobs: JobWatch
+    offered: OfferedTools
+    decisions: Decisions
+    calls: ToolCalls
+    scheduler: Scheduler
+    command_tools: CommandTools
+    plans: Plans
+    files: SessionFiles
+    inspection: Inspection
+    prices: EditPrices
+    rewinds: Rewinds
+
+
+def session_parts(
+    services: Services, recorder: Recorder, work: Work, companions: Companions, parent: Parent | None
+) -> SessionParts:
+    """``parent`` is the session that started this one, if any."""
+    toolset, workspace, settings = services.toolset, services.workspace, services.settings
+    context, access, permissions, store = toolset.context, services.access, services.permissions, services.store
+    requests = Requests(recorder, parent.requests if parent is not None else None)
+    connection = Connection(access.make_client, settings.now.side_models)
+    results = Results(context, settings, store.blobs, recorder, connection)
+    made = context_parts(services, recorder, connection, requests, companions.around_compaction)
+    models = ModelChoice(access, settings, context, store.report_defect, recorder, connection, made.meter)
+    made.items.after = models.switch_as_planned
+    offers = ModelOffers(access, services.catalog, recorder, connection)
+    questions = SideQuestions(made.gateway, settings, services.time, access.price, recorder, connection, models)
+    sandbox = SandboxWatch(workspace, permissions, settings, recorder)
+    notes = Notes(recorder)
+    prompts = PromptRecord(context, services.prompt_conditions, recorder, connection, notes)
+    jobs = JobWatch(workspace, settings.now.process_limit, recorder, notes)
+    offered = OfferedTools(toolset, settings, recorder, notes)
+    decisions = Decisions(permissions, workspace, settings, recorder.state)
+    consents = Consents(decisions, permissions, workspace, recorder, requests, sandbox, companions)
+    lent = CallParts(
+        store.blobs,
+        made.triggers.request_compaction,
+        jobs.jobs,
+        parent.locks if parent is not None else None,
+        parent.relay.agent if parent is not None else MAIN,
+    )
+    calls = ToolCalls(toolset.tools, workspace, services.time.monotonic, consents, results, recorder, lent)
+    scheduler = Scheduler(calls)
+    command_tools = CommandTools(permissions, recorder, work, scheduler)
+    plans = Plans(workspace.cwd, settings, recorder)
+    files = SessionFiles(workspace, recorder, work)
+
+    def coming() -> Sequence[Message]:
+        facts = standing_facts(recorder, unattended=context.unattended)
+        return notes.preview((*facts, offered.statement))
+
+    inspection = Inspection(context, settings, access.price, recorder, connection, coming)
+    prices = EditPrices(context, access.price, recorder, connection, made.plans, made.changes, inspection)
+    rewinds = Rewinds(context, workspace, recorder, work, made.meter.measure, prices.rewind)
+    return SessionParts(
+        requests,
+        connection,
+        results,
+        made,
+        models,
+        offers,
+        questions,
+        sandbox,
+        notes,
+        prompts,
+        jobs,
+        offered,
+        decisions,
+        calls,
+        scheduler,
+        command_tools,
+        plans,
+        files,
+        inspection,
+        prices,
+        rewinds,
+    )
+
+
+def core_of(
+    services: Services,
+    recorder: Recorder,
+    work: Work,
+    companions: Companions,
+    parts: SessionParts,
+    session: tuple[BeginInner, Callable[[str, str], None], Callable[[], Awaitable[None]]],
+) -> Core:
+    """``session`` has ``begin_inner``, ``tell`` and ``follow_settings`` of the core."""
+    made, time, own_name = parts.context, services.time, services.toolset.tools.own_name
+    return Core(
+        services,
+        recorder,
+        parts.notes,
+        parts.prompts,
+        parts.connection,
+        parts.requests,
+        parts.decisions,
+        made.gateway,
+        made.meter,
+        made.plans,
+        made.triggers,
+        parts.models,
+        parts.offered,
+        Asking(made.gateway, services.access, services.settings, time, own_name, recorder),
+        parts.scheduler,
+        parts.questions,
+        companions,
+        work,
+        *session,
+    )
+
+
+def companions_of(
+    core: Core, parts: SessionParts, features: Sequence[Feature], parent: Parent | None
+) -> Sequence[Companion]:
+    """The companions in their order: features, and around them what belongs to every session."""
+    services, recorder, notes = core.services, core.recorder, core.notes
+    news = InstructionNews(services.instruction_files, services.toolset.context, recorder, notes, parts.prompts)
+    before: list[Companion] = [news]
+    if parent is not None:
+        before.append(parent.limits)
+        before += (part for feature in features for part in feature.inner(core, parent.relay.agent))
+    else:
+        warming = core.gateway, services.toolset.tools, services.access.price, recorder, core.connection
+        before = [parts.prompts, parts.plans, news]
+        before += [Warming(*warming, core.models, core.meter), GitHistory(core)]
+        before += (part for feature in features for part in feature.companions(core))
+    return (
+        *before,
+        ChangedFiles(recorder, services.workspace, notes),
+        StandingFacts(recorder, notes, services.toolset.context),
+        parts.jobs,
+        RepeatGuard(recorder, services.toolset.tools, core.requests, notes),
+    )

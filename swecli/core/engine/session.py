@@ -15,43 +15,23 @@ from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.engine.attachments import words_of
-from swecli.core.engine.building import context_parts
-from swecli.core.engine.changed_files import ChangedFiles
-from swecli.core.engine.command_tools import CommandTools
-from swecli.core.engine.companion import Companion, Companions, EndReason
-from swecli.core.engine.consent import Consents, Requests, SandboxWatch
-from swecli.core.engine.core import Core
-from swecli.core.engine.decisions import Decisions
-from swecli.core.engine.edit_prices import EditPrices
+from swecli.core.engine.building import companions_of, core_of, session_parts
+from swecli.core.engine.companion import Companions, EndReason
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.files import SessionFiles
-from swecli.core.engine.git_history import GitHistory
 from swecli.core.engine.inner import Parent, ParentLimits, Relay
-from swecli.core.engine.inspection import Inspection
-from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import NotInvoked, invocation_of, listed_commands
-from swecli.core.engine.jobs import JobWatch, agent_jobs, run_shell
-from swecli.core.engine.model_access import Connection
-from swecli.core.engine.model_call import Asking
-from swecli.core.engine.model_offers import ModelOffers
-from swecli.core.engine.models import READY_SECONDS, ModelChoice
-from swecli.core.engine.notes import Notes, StandingFacts, add_note, standing_facts
-from swecli.core.engine.offered_tools import OfferedTools, SourceSize
-from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
-from swecli.core.engine.prompt_record import PromptRecord
+from swecli.core.engine.jobs import agent_jobs, run_shell
+from swecli.core.engine.models import READY_SECONDS
+from swecli.core.engine.notes import add_note
+from swecli.core.engine.offered_tools import SourceSize
+from swecli.core.engine.plan import ACCEPTED, go_ahead, todos_of
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.reductions import Before
-from swecli.core.engine.repeats import RepeatGuard
-from swecli.core.engine.results import Results
-from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.services import Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_view import SessionView
-from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
-from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
 from swecli.core.engine.transcripts import agent_transcript, transcript_of
 from swecli.core.engine.turn import Begun, Turn
-from swecli.core.engine.warming import Warming
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.types import AnswerFormat
 from swecli.core.ports import Asker
@@ -102,7 +82,6 @@ from swecli.core.protocol.events import (
     TurnStarted,
     UntrustedContent,
 )
-from swecli.core.protocol.messages import Message
 from swecli.core.tools.registry import ToolRegistry, small_schemas
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.workspace.jobs import JobInfo
@@ -169,114 +148,26 @@ class Session:
         """Messages that a turn without success left waiting: the user decides about them."""
         self._refused: dict[str, str] = {}
         """Waiting commands and skills that could not be sent, with the reason."""
-        self._requests = Requests(recorder, parent.requests if parent is not None else None)
-        self._connection = connection = Connection(services.access.make_client, services.settings.now.side_models)
-        context, workspace, settings = services.toolset.context, services.workspace, services.settings
-        access, time = services.access, services.time
-        self._results = Results(context, settings, services.store.blobs, recorder, connection)
-        self._context_parts = made = context_parts(
-            services, recorder, connection, self._requests, self._companions.around_compaction
-        )
-        meter = made.meter
-        self._models = ModelChoice(access, settings, context, services.store.report_defect, recorder, connection, meter)
-        made.items.after = self._models.switch_as_planned
-        self.offers = ModelOffers(services.access, services.catalog, recorder, connection)
-        self.questions = SideQuestions(made.gateway, settings, time, access.price, recorder, connection, self._models)
-        self._sandbox = SandboxWatch(workspace, services.permissions, settings, recorder)
-        self._notes = Notes(recorder)
-        self._prompts = PromptRecord(context, services.prompt_conditions, recorder, connection, self._notes)
-        self._jobs = JobWatch(workspace, services.settings.now.process_limit, recorder, self._notes)
-        self._offered = OfferedTools(services.toolset, settings, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
-        self._decisions = Decisions(services.permissions, workspace, settings, recorder.state)
-        self._calls = self._tool_calls(services, recorder)
-        self._scheduler = Scheduler(self._calls)
-        self.command_tools = CommandTools(services.permissions, recorder, self._work, self._scheduler)
-        self._plans = Plans(workspace.cwd, settings, recorder)
-        self.files = SessionFiles(workspace, recorder, self._work)
+        parts = session_parts(services, recorder, self._work, self._companions, parent)
+        self._requests, self._connection, self._context_parts = parts.requests, parts.connection, parts.context
+        self._results, self._models, self._sandbox = parts.results, parts.models, parts.sandbox
+        self._notes, self._prompts, self._jobs = parts.notes, parts.prompts, parts.jobs
+        self._offered, self._calls, self._plans = parts.offered, parts.calls, parts.plans
+        self._scheduler, self.command_tools, self.files = parts.scheduler, parts.command_tools, parts.files
+        self.offers, self.questions, self.rewinds = parts.offers, parts.questions, parts.rewinds
+        self.inspection, self.prices = parts.inspection, parts.prices
         self._closing = (
             parent.closing
             if parent is not None
-            else (self.files.close, partial(asyncio.to_thread, workspace.sandbox.close))
+            else (self.files.close, partial(asyncio.to_thread, services.workspace.sandbox.close))
         )
-        self.inspection = Inspection(context, settings, access.price, recorder, connection, self._next_notes)
-        self.prices = EditPrices(context, access.price, recorder, connection, made.plans, made.changes, self.inspection)
         services.settings.changed.append(self._follow)
-        self.rewinds = Rewinds(context, workspace, recorder, self._work, meter.measure, self.prices.rewind)
-        self._core = self._core_of(services)
+        session = self._begin_inner, self.tell_model, self.follow_settings
+        self._core = core_of(services, recorder, self._work, self._companions, parts, session)
         self.view = SessionView(self._core, self._work, self._jobs.jobs, self._plans)
-        self._companions.take(self._companions_of(self._core))
+        self._companions.take(companions_of(self._core, parts, features, parent))
         recorder.watchers.extend(self._companions.watching)
-
-    def _core_of(self, services: Services) -> Core:
-        made, own_name = self._context_parts, services.toolset.tools.own_name
-        return Core(
-            services,
-            self._recorder,
-            self._notes,
-            self._prompts,
-            self._connection,
-            self._requests,
-            self._decisions,
-            made.gateway,
-            made.meter,
-            made.plans,
-            made.triggers,
-            self._models,
-            self._offered,
-            Asking(made.gateway, services.access, services.settings, services.time, own_name, self._recorder),
-            self._scheduler,
-            self.questions,
-            self._companions,
-            self._work,
-            self._begin_inner,
-            self.tell_model,
-            self.follow_settings,
-        )
-
-    def _companions_of(self, core: Core) -> Sequence[Companion]:
-        """The companions in their order: features, and around them what belongs to every session."""
-        services, recorder, notes = core.services, core.recorder, core.notes
-        news = InstructionNews(services.instruction_files, services.toolset.context, recorder, notes, self._prompts)
-        features: list[Companion] = [news]
-        if self._parent is not None:
-            features.append(self._parent.limits)
-            agent = self._parent.relay.agent
-            features += (part for feature in self._features for part in feature.inner(core, agent))
-        else:
-            parts = core.gateway, services.toolset.tools, services.access.price, recorder, core.connection
-            features = [self._prompts, self._plans, news]
-            features += [Warming(*parts, core.models, core.meter), GitHistory(core)]
-            features += (part for feature in self._features for part in feature.companions(core))
-        return (
-            *features,
-            ChangedFiles(recorder, services.workspace, notes),
-            StandingFacts(recorder, notes, services.toolset.context),
-            self._jobs,
-            RepeatGuard(recorder, services.toolset.tools, core.requests, notes),
-        )
-
-    def _next_notes(self) -> Sequence[Message]:
-        """Notes that the next request would have in addition."""
-        facts = standing_facts(self._recorder, unattended=self._services.toolset.context.unattended)
-        return self._notes.preview((*facts, self._offered.statement))
-
-    def _tool_calls(self, services: Services, recorder: Recorder) -> ToolCalls:
-        parent = self._parent
-        parts = CallParts(
-            services.store.blobs,
-            self._context_parts.triggers.request_compaction,
-            self._jobs.jobs,
-            parent.locks if parent is not None else None,
-            parent.relay.agent if parent is not None else MAIN,
-        )
-        place, permissions = services.workspace, services.permissions
-        consents = Consents(
-            self._decisions, permissions, place, recorder, self._requests, self._sandbox, self._companions
-        )
-        return ToolCalls(
-            services.toolset.tools, place, services.time.monotonic, consents, self._results, recorder, parts
-        )
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         """All events from now on, in order; with ``replay`` preceded by the stored facts of the session, or of its

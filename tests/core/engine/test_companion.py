@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from swecli.core.engine import session
 from swecli.core.engine.companion import CallCompanion, Companion, Companions
-from swecli.core.engine.session import Session
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Command, Interrupt, Submit
 from swecli.core.protocol.events import AgentEnded, Event, Notice, StepStarted, TurnEnded
@@ -81,12 +81,12 @@ def with_companion(monkeypatch: pytest.MonkeyPatch, companion: Companion, folder
 
 
 def put_first(monkeypatch: pytest.MonkeyPatch, companion: Companion) -> None:
-    others = Session._companions_of  # pyright: ignore[reportPrivateUsage]
+    others = session.companions_of
 
-    def companions(session: Session, *arguments: Any) -> Sequence[Companion]:
-        return (companion, *others(session, *arguments))
+    def companions(*arguments: Any) -> Sequence[Companion]:
+        return (companion, *others(*arguments))
 
-    monkeypatch.setattr(Session, "_companions_of", companions)
+    monkeypatch.setattr(session, "companions_of", companions)
 
 
 def check_closed(b: Bench, turns: int) -> None:
