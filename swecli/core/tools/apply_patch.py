@@ -35,10 +35,12 @@ class ApplyPatch(ChangeTool[ApplyPatchParams]):
 
     def effects(self, params: ApplyPatchParams, ctx: ToolContext) -> Effects:
         patches = _parsed(params)
-        reads = [str(ctx.resolve(one.path)) for one in patches if one.action != "add"]
-        writes = [str(ctx.resolve(path)) for one in patches for path in (one.path, one.move_to) if path]
-        gone = [str(ctx.resolve(one.path)) for one in patches if one.action == "delete"]
-        return Effects(reads=tuple(dict.fromkeys(reads)), writes=tuple(dict.fromkeys(writes)), unread=unread(gone, ctx))
+        reads = [str(ctx.resolve(patch.path)) for patch in patches if patch.action != "add"]
+        writes = [str(ctx.resolve(path)) for patch in patches for path in (patch.path, patch.move_to) if path]
+        deleted = [str(ctx.resolve(patch.path)) for patch in patches if patch.action == "delete"]
+        return Effects(
+            reads=tuple(dict.fromkeys(reads)), writes=tuple(dict.fromkeys(writes)), unread=unread(deleted, ctx)
+        )
 
     def title(self, params: ApplyPatchParams, ctx: ToolContext) -> str:
         patches = _parsed(params)
@@ -47,11 +49,11 @@ class ApplyPatch(ChangeTool[ApplyPatchParams]):
 
     def targets(self, params: ApplyPatchParams, ctx: ToolContext) -> Sequence[Path]:
         # A move writes the new file before it removes the old one.
-        names = (name for one in _parsed(params) for name in (one.move_to, one.path) if name)
+        names = (name for patch in _parsed(params) for name in (patch.move_to, patch.path) if name)
         return tuple(dict.fromkeys(ctx.resolve(name) for name in names))
 
     def plan(self, params: ApplyPatchParams, ctx: ToolContext) -> ChangePlan:
-        changes = [change for one in _parsed(params) for change in _planned(one, ctx)]
+        changes = [change for patch in _parsed(params) for change in _planned(patch, ctx)]
         paths = [change.path for change in changes]
         twice = next((path for path in paths if paths.count(path) > 1), None)
         if twice is not None:
@@ -97,10 +99,10 @@ def _planned(patch: FilePatch, ctx: ToolContext) -> list[FileChange]:
             raise ToolError(
                 "The patch contains an unpaired surrogate, which files cannot contain. Nothing was changed."
             ) from error
-    found = read_target(path, ctx)
-    if found is None:
+    existing = read_target(path, ctx)
+    if existing is None:
         raise ToolError(f"{missing(path, ctx)} Nothing was changed.")
-    data, state = found
+    data, state = existing
     if last_seen(patch.path, ctx) not in (None, state.sha256):
         raise ToolError(
             f"{ctx.display(path)} changed on disk since you last saw it. Nothing was changed; read it again."

@@ -61,12 +61,12 @@ def _load(raw: str, name: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    table = dict(pairs)
+    if len(table) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} appears twice")
-    return found
+    return table
 
 
 def _no_constant(word: str) -> Any:
@@ -98,8 +98,8 @@ def _tidied(arguments: Mapping[str, Any], fields: Mapping[str, FieldInfo], *, en
             if isinstance(value, list) and of.is_struct:
                 inner = fields_by_name(of.of)
                 value = [
-                    _tidied(cast("dict[str, Any]", one), inner, entry=True) if isinstance(one, dict) else one
-                    for one in cast("list[Any]", value)
+                    _tidied(cast("dict[str, Any]", item), inner, entry=True) if isinstance(item, dict) else item
+                    for item in cast("list[Any]", value)
                 ]
             tidy[name] = value
     return tidy

@@ -198,12 +198,12 @@ class ToolContext(Struct, frozen=True):
         if known is not None:
             return known
         try:
-            found = self.cwd / Path(path).expanduser()
-            found = (found if os.path.lexists(found) else meant_path(path, self.cwd)).resolve()
+            absolute = self.cwd / Path(path).expanduser()
+            absolute = (absolute if os.path.lexists(absolute) else meant_path(path, self.cwd)).resolve()
         except (ValueError, RuntimeError, OSError) as error:
             raise ToolError(f"{path[:200]!r} is not a usable path: {error}") from error
-        self.resolved[path] = found
-        return found
+        self.resolved[path] = absolute
+        return absolute
 
     def display(self, path: Path) -> str:
         """``path`` relative to the workspace if inside it, otherwise absolute."""
@@ -232,27 +232,27 @@ def meant_path(path: str, cwd: Path) -> Path:
             bare = bare[1:-1].strip()
     bare = bare.removeprefix("file://") or path
     for other in (_PLACE.sub("", bare), bare.removeprefix("@"), bare.replace("\\", "/")):
-        if other not in ("", bare) and os.path.lexists(found := cwd / Path(other).expanduser()):
-            return found
+        if other not in ("", bare) and os.path.lexists(existing := cwd / Path(other).expanduser()):
+            return existing
     written = cwd / Path(bare).expanduser()
     return written if os.path.lexists(written) else _looking_alike(written)
 
 
 def _looking_alike(path: Path) -> Path:
     """The path with each missing name replaced by the only one that looks like it; unchanged without such names."""
-    found = Path(path.anchor)
-    for place, name in enumerate(path.parts[1:], 2):
-        if not os.path.lexists(found / name):
+    result = Path(path.anchor)
+    for index, name in enumerate(path.parts[1:], 2):
+        if not os.path.lexists(result / name):
             look = _look_of(name)
             try:
-                same = [other for other in os.listdir(found) if other != name and _look_of(other) == look]
+                same = [other for other in os.listdir(result) if other != name and _look_of(other) == look]
             except OSError:
                 same = []
             if len(same) != 1:
-                return found.joinpath(*path.parts[place - 1 :])
+                return result.joinpath(*path.parts[index - 1 :])
             name = same[0]
-        found /= name
-    return found
+        result /= name
+    return result
 
 
 def _look_of(name: str) -> str:
@@ -374,32 +374,32 @@ def missing(path: Path, ctx: ToolContext) -> str:
 
 
 def _near_names(path: Path, ctx: ToolContext) -> list[str]:
-    found: list[Path] = []
+    candidates: list[Path] = []
     try:
         names = sorted(os.listdir(path.parent))[:_MAX_NAMES]
     except OSError:
         names = []
-    found += [path.parent / name for name in get_close_matches(path.name, names, 3, 0.6)]
+    candidates += [path.parent / name for name in get_close_matches(path.name, names, 3, 0.6)]
     if path.is_relative_to(ctx.cwd) or any(path.is_relative_to(root) for root in ctx.roots):
-        found += _same_name(path.name, ctx.roots or (ctx.cwd,))
+        candidates += _same_name(path.name, ctx.roots or (ctx.cwd,))
     else:  # perhaps of another machine
         ends = (ctx.cwd.joinpath(*path.parts[first:]) for first in range(1, len(path.parts)))
-        found[:0] = [one for one in ends if os.path.lexists(one)][:1]
-    return list(dict.fromkeys(ctx.display(one) for one in found))[:4]
+        candidates[:0] = [end for end in ends if os.path.lexists(end)][:1]
+    return list(dict.fromkeys(ctx.display(candidate) for candidate in candidates))[:4]
 
 
 def _same_name(name: str, roots: Sequence[Path]) -> list[Path]:
     """Files of that name elsewhere in the workspace, from a short search."""
     deadline = time.monotonic() + _FIND_SECONDS
-    found: list[Path] = []
+    paths: list[Path] = []
     for root in roots:
         for folder, folders, files in os.walk(root):
-            folders[:] = sorted(one for one in folders if one not in NOT_OWN | MOSTLY_BUILT)
+            folders[:] = sorted(subfolder for subfolder in folders if subfolder not in NOT_OWN | MOSTLY_BUILT)
             if name in files:
-                found.append(Path(folder) / name)
-            if len(found) >= 3 or time.monotonic() > deadline:
-                return found
-    return found
+                paths.append(Path(folder) / name)
+            if len(paths) >= 3 or time.monotonic() > deadline:
+                return paths
+    return paths
 
 
 def readable_size(size: int) -> str:

@@ -48,8 +48,8 @@ def scripts_state(command: str, ctx: ToolContext) -> str:
         return ""
     bases = place_of(items, OsFacts({}), str(ctx.cwd), roots, home, ()).bases
     paths = dict.fromkeys(path for item in items for path in _named(item, bases, home))
-    found = sorted(path for path in paths if inside(os.path.realpath(path), roots) or inside(path, roots))
-    return "\n".join(f"{path}={_state(path)}" for path in found[:MOST_FILES])
+    scripts = sorted(path for path in paths if inside(os.path.realpath(path), roots) or inside(path, roots))
+    return "\n".join(f"{path}={_state(path)}" for path in scripts[:MOST_FILES])
 
 
 def _named(item: Started, bases: Sequence[str], home: str) -> Iterator[str]:

@@ -70,15 +70,15 @@ class DynamicTool(Tool[RawParams]):
         Raises:
             ToolError: they do not fit the schema; the message lists each problem.
         """
-        found = _tidied(arguments, self._checked)
-        problems = _problems(found, self._checked)
+        tidied = _tidied(arguments, self._checked)
+        problems = _problems(tidied, self._checked)
         if problems:
             lines = "\n".join(f"- {problem}" for problem in problems)
             properties = _mapping(self._checked.get("properties"))
             required = _names(self._checked.get("required"))
             names = ", ".join(name if name in required else f"{name}?" for name in properties) or "none"
             raise ToolError(f"Invalid arguments for {self.name}; nothing was run.\n{lines}\nParameters: {names}")
-        return RawParams(found)
+        return RawParams(tidied)
 
     def title(self, params: RawParams, ctx: ToolContext) -> str:
         """The first short text among the arguments."""
@@ -151,8 +151,8 @@ def _problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[s
     try:
         jsonschema.Draft202012Validator.check_schema(plain)
         validator = jsonschema.Draft202012Validator(plain, registry=Registry())  # fetches nothing
-        found = cast("Iterable[ValidationError]", validator.iter_errors(dict(arguments)))  # pyright: ignore[reportUnknownMemberType]
-        errors = sorted(found, key=lambda error: [str(part) for part in error.path])
+        violations = cast("Iterable[ValidationError]", validator.iter_errors(dict(arguments)))  # pyright: ignore[reportUnknownMemberType]
+        errors = sorted(violations, key=lambda error: [str(part) for part in error.path])
     except (SchemaError, Unresolvable, RecursionError):
         return []
     lines = [
@@ -214,53 +214,53 @@ def portable_schema(schema: Mapping[str, Any], describe: Callable[[str], str] = 
     removed, defaults named in descriptions. ``describe`` sanitises each text; a name or value that it changes is left
     out, as a call could not have both."""
     definitions = {**_mapping(schema.get("definitions")), **_mapping(schema.get("$defs"))}
-    found = _mapping(_portable(schema, definitions, describe, (), 0))
-    properties = _mapping(found.get("properties"))
+    portable = _mapping(_portable(schema, definitions, describe, (), 0))
+    properties = _mapping(portable.get("properties"))
     for word in _COMBINED:  # refused at the top
-        for variant in _sequence(found.pop(word, ())):
+        for variant in _sequence(portable.pop(word, ())):
             properties = {**_mapping(_mapping(variant).get("properties")), **properties}
-    required = [name for name in _sequence(found.get("required")) if name in properties]
-    kept = {"required": required} if required else {}
-    return {"type": "object", "properties": properties, **kept}
+    required = [name for name in _sequence(portable.get("required")) if name in properties]
+    requirements = {"required": required} if required else {}
+    return {"type": "object", "properties": properties, **requirements}
 
 
 def _portable(
     node: Any, definitions: Mapping[str, Any], describe: Callable[[str], str], within: tuple[str, ...], depth: int
 ) -> Any:
     if isinstance(node, list):
-        return [_portable(one, definitions, describe, within, depth + 1) for one in cast("list[Any]", node)]
+        return [_portable(item, definitions, describe, within, depth + 1) for item in cast("list[Any]", node)]
     if not isinstance(node, Mapping):
         return describe(node) if isinstance(node, str) else node
-    found = dict(cast("Mapping[str, Any]", node))
-    reference = found.pop("$ref", None)
+    fields = dict(cast("Mapping[str, Any]", node))
+    reference = fields.pop("$ref", None)
     if isinstance(reference, str):
         name = reference.rpartition("/")[2]
         if name in within or name not in definitions or not reference.startswith("#"):
-            found.setdefault("type", "object")  # it holds itself, or is somewhere else
+            fields.setdefault("type", "object")  # it holds itself, or is somewhere else
         else:
-            found = {**_mapping(definitions[name]), **found}
+            fields = {**_mapping(definitions[name]), **fields}
             within = (*within, name)
     if depth > _DEPTH:
         return {"type": "object"}
     compact: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in fields.items():
         if key == "properties":
             named = _mapping(value).items()
             compact[key] = {
-                name: _portable(one, definitions, describe, within, depth + 1)
-                for name, one in named
+                name: _portable(inner, definitions, describe, within, depth + 1)
+                for name, inner in named
                 if _stays(name, describe)
             }
         elif key in ("enum", "const", "required", "type"):
             values = cast("list[Any]", value if isinstance(value, list) else [value])
-            kept = [one for one in values if _stays(one, describe)]
-            if kept:
-                compact[key] = kept if isinstance(value, list) else value
+            staying = [item for item in values if _stays(item, describe)]
+            if staying:
+                compact[key] = staying if isinstance(value, list) else value
         elif key == "description":
             compact[key] = describe(str(value))
         elif key not in _DROPPED and _stays(key, describe):
             compact[key] = _portable(value, definitions, describe, within, depth + 1)
-    default = found.get("default")
+    default = fields.get("default")
     if isinstance(default, (str, int, float)) and default != "" and len(str(default)) <= 60:
         told = compact.get("description", "")
         if str(default).lower() not in told.lower():
@@ -275,18 +275,18 @@ def _stays(value: Any, describe: Callable[[str], str]) -> bool:
 def without_keys(node: Any, keys: frozenset[str]) -> Any:
     """The schema without these keywords; properties of the same names stay."""
     if isinstance(node, list):
-        return [without_keys(one, keys) for one in cast("list[Any]", node)]
+        return [without_keys(item, keys) for item in cast("list[Any]", node)]
     if not isinstance(node, Mapping):
         return node
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in cast("Mapping[str, Any]", node).items():
         if key in ("properties", "$defs", "definitions"):
-            found[key] = {name: without_keys(one, keys) for name, one in _mapping(value).items()}
+            result[key] = {name: without_keys(inner, keys) for name, inner in _mapping(value).items()}
         elif key in ("enum", "const", "default", "examples"):
-            found[key] = value
+            result[key] = value
         elif key not in keys:
-            found[key] = without_keys(value, keys)
-    return found
+            result[key] = without_keys(value, keys)
+    return result
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -298,4 +298,4 @@ def _sequence(value: Any) -> Sequence[Any]:
 
 
 def _names(value: Any) -> frozenset[str]:
-    return frozenset(one for one in _sequence(value) if isinstance(one, str))
+    return frozenset(name for name in _sequence(value) if isinstance(name, str))

@@ -267,18 +267,18 @@ def _state_now(paths: Iterable[Path], ctx: ToolContext) -> str | None:
     states: list[str] = []
     for path in paths:
         try:
-            found = read_target(path, ctx)
+            target = read_target(path, ctx)
         except ToolError:
             return None
-        states.append(_state_of(path, found[1] if found is not None else None))
+        states.append(_state_of(path, target[1] if target is not None else None))
     return "\n".join(states)
 
 
 def _summary(changes: Sequence[FileChange]) -> str:
     made = sum(change.before is None for change in changes)
-    gone = sum(change.after is None for change in changes)
+    deleted = sum(change.after is None for change in changes)
     added, removed = (sum(counts) for counts in zip(*(change.counts for change in changes), strict=True))
-    return f"{len(changes)} files ({made} created, {gone} deleted), +{added:,} -{removed:,}"
+    return f"{len(changes)} files ({made} created, {deleted} deleted), +{added:,} -{removed:,}"
 
 
 def _size(content: bytes) -> str:
@@ -295,13 +295,13 @@ def _hunks(changes: Sequence[FileChange]) -> tuple[Hunk, ...]:
 
 
 def _after(changes: Sequence[FileChange], choice: Choice, ctx: ToolContext) -> list[FileChange]:
-    edited = {one.block: one.text for one in choice.texts}
+    edited = {block_text.block: block_text.text for block_text in choice.texts}
     first = 1
     out: list[FileChange] = []
-    kept = True
+    included = True
     for block, change in enumerate(changes):
         if change.tied:
-            out += [change] if kept else []
+            out += [change] if included else []
             continue
         sides = _Sides(change)
         numbers = range(first, first + len(sides.spans))
@@ -311,8 +311,8 @@ def _after(changes: Sequence[FileChange], choice: Choice, ctx: ToolContext) -> l
             after = sides.narrowed([number in choice.hunks for number in numbers])
         elif block in edited:
             after = _retold(change, edited[block], ctx)
-        kept = after != change.before
-        if kept:
+        included = after != change.before
+        if included:
             out.append(replace(change, after=after))
     return out
 
@@ -530,11 +530,11 @@ class WriteFile(ChangeTool[WriteFileParams]):
 
 def _replacement(params: WriteFileParams, ctx: ToolContext) -> FileChange:
     path = ctx.resolve(params.path)
-    found = read_target(path, ctx)
-    if found is None:
+    target = read_target(path, ctx)
+    if target is None:
         content, note = _content(params, "")
         return FileChange(path, None, _plain(content), None, note)
-    data, state = found
+    data, state = target
     if last_seen(params.path, ctx) not in (None, state.sha256):
         raise ToolError(
             f"{ctx.display(path)} changed on disk since you last saw it, and overwriting would lose that change. "
@@ -601,7 +601,7 @@ class EditFileParams(Params):
     @property
     def replacements(self) -> tuple[Replacement, ...]:
         if self.edits:
-            return tuple(Replacement(one.old_string, one.new_string, one.replace_all) for one in self.edits)
+            return tuple(Replacement(edit.old_string, edit.new_string, edit.replace_all) for edit in self.edits)
         return (Replacement(self.old_string or "", self.new_string or "", self.replace_all),)
 
 
@@ -624,14 +624,14 @@ class EditFile(ChangeTool[EditFileParams]):
 
     def plan(self, params: EditFileParams, ctx: ToolContext) -> ChangePlan:
         path = ctx.resolve(params.path)
-        found = read_target(path, ctx)
-        if found is None:
+        target = read_target(path, ctx)
+        if target is None:
             raise ToolError(f"{missing(path, ctx)} Use write_file to create a file.")
-        data, state = found
+        data, state = target
         stale = last_seen(params.path, ctx) not in (None, state.sha256)
         file = decode(data)
-        for one in params.replacements:
-            if why := omission(params.path, "new_string", one.new, (one.old, file.text)):
+        for replacement in params.replacements:
+            if why := omission(params.path, "new_string", replacement.new, (replacement.old, file.text)):
                 raise ToolError(f"{ctx.display(path)} was not edited: {why}")
         try:
             edited = replace_all_of(file, params.replacements)
@@ -639,7 +639,7 @@ class EditFile(ChangeTool[EditFileParams]):
             note = " The file changed on disk since you last saw it." if stale else ""
             raise ToolError(f"{ctx.display(path)}: {error}{note}") from error
         if stale:
-            longest = max((one.old for one in params.replacements), key=lambda old: old.count("\n"))
+            longest = max((replacement.old for replacement in params.replacements), key=lambda old: old.count("\n"))
             raise stale_edit(path, file.text, state.sha256, sorted(edited.lines), longest, ctx)
         changes = chosen([FileChange(path, data, edited.data, state)], ctx)
         return ChangePlan(tuple(changes), () if ctx.choices else edited.lines)

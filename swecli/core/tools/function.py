@@ -42,22 +42,22 @@ class FunctionTool(DynamicTool):
         if not _NAME.fullmatch(named):
             raise TypeError(f"{named!r} cannot be a tool's name; name it with tool(name=…)")
         self._model = _parameters(function, named)
-        said = description or inspect.getdoc(function) or named.replace("_", " ")
+        text = description or inspect.getdoc(function) or named.replace("_", " ")
         try:
             schema = self._model.model_json_schema()
         except PydanticUserError as error:
             raise TypeError(f"{named}: a parameter has no JSON form: {error.message}") from error
-        super().__init__(named, said, portable_schema(schema), source, verb="Call", checked=schema)
+        super().__init__(named, text, portable_schema(schema), source, verb="Call", checked=schema)
 
     def effects(self, params: RawParams, ctx: ToolContext) -> Effects:
         return Effects(external=f"the function {self.name}", vouched=self._read_only)
 
     async def run(self, params: RawParams, ctx: ToolContext) -> ToolOutcome:
         try:
-            found = self._model.model_validate(params.arguments)
+            validated = self._model.model_validate(params.arguments)
         except ValidationError as error:
             raise ToolError(f"Invalid arguments for {self.name}; nothing was run.\n{error}") from error
-        values = {field: getattr(found, field) for field in type(found).model_fields}
+        values = {field: getattr(validated, field) for field in type(validated).model_fields}
         if inspect.iscoroutinefunction(self._function):
             try:
                 value = await self._function(**values)

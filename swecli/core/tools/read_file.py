@@ -116,12 +116,12 @@ class _LineReader:
         """Skip ``count`` lines, or to the end of the file."""
         unfinished = False
         while count > 0 and self._fill():
-            found = self._piece.count(b"\n", self._at)
-            if found < count:
+            newlines = self._piece.count(b"\n", self._at)
+            if newlines < count:
                 unfinished = not self._piece.endswith(b"\n")
                 self._at = len(self._piece)
-                self.lines += found
-                count -= found
+                self.lines += newlines
+                count -= newlines
                 continue
             for _ in range(count):
                 self._at = self._piece.index(b"\n", self._at) + 1
@@ -132,18 +132,18 @@ class _LineReader:
     def next(self) -> RawLine | None:
         if not self._fill():
             return None
-        kept, size = bytearray(), 0
+        content, size = bytearray(), 0
         while self._fill():
             end = self._piece.find(b"\n", self._at)
             edge = end if end >= 0 else len(self._piece)
-            kept += self._piece[self._at : min(edge, self._at + _KEPT - len(kept))]
+            content += self._piece[self._at : min(edge, self._at + _KEPT - len(content))]
             size += edge - self._at
             self._at = edge
             if end >= 0:
                 self._at += 1
                 break
         self.lines += 1
-        return RawLine(bytes(kept), size)
+        return RawLine(bytes(content), size)
 
     def skip_rest(self, limit: int) -> bool:
         """Count the remaining lines; False if they exceed ``limit`` bytes."""

@@ -177,12 +177,12 @@ async def _matching(params: ReadResultParams, raw: bytes, ctx: ToolContext) -> T
     try:
         with tempfile.TemporaryDirectory(prefix="swecli-") as name:
             file = await asyncio.to_thread(_written, Path(name), raw)
-            found = await search(SearchRequest(pattern, file, (file.parent,), seconds=SECONDS), ctx.environment)
+            result = await search(SearchRequest(pattern, file, (file.parent,), seconds=SECONDS), ctx.environment)
     except (SearchError, OSError) as error:
         raise ToolError(str(error)) from error
     starts = _line_starts(raw)
     first = bisect_left(starts, params.offset) + 1
-    lines = [line for line in found.lines if line.number >= first]
+    lines = [line for line in result.lines if line.number >= first]
     shown: list[str] = []
     left = min(params.limit, MAX_PAGE)
     for line in lines:
@@ -191,8 +191,8 @@ async def _matching(params: ReadResultParams, raw: bytes, ctx: ToolContext) -> T
         if shown and left < 0:
             break
         shown.append(text)
-    count = plural(found.matches, "matching line")
-    note = f" ({found.incomplete})" if found.incomplete else ""
+    count = plural(result.matches, "matching line")
+    note = f" ({result.incomplete})" if result.incomplete else ""
     where = f" from byte {params.offset:,}: {len(lines):,}" if params.offset else ""
     more = f"; continue with offset={starts[lines[len(shown)].number - 1]}" if len(shown) < len(lines) else ""
     head = f"[{params.ref_id}: {count} of {len(starts):,}{note}{where}{more}; @ is the byte at which a line starts]"

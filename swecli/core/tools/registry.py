@@ -103,13 +103,13 @@ class ToolRegistry:
         if not any(name in LEFT_OUT for name in names):
             return False  # the newest request was for a small window and tells nothing about the others
         present = [self._spare.pop(name) for name in names if name in self._spare]
-        kept = [tool for name, tool in self._tools.items() if not tool.source or name in names]
+        remaining = [tool for name, tool in self._tools.items() if not tool.source or name in names]
         unoffered = CONDITIONAL.difference(names)
         same = unoffered.intersection(self._tools) == self._unoffered.intersection(self._tools)
-        if not present and same and len(kept) == len(self._tools):
+        if not present and same and len(remaining) == len(self._tools):
             return False
         self._unoffered = unoffered
-        self._begin((*kept, *present))
+        self._begin((*remaining, *present))
         return True
 
     # --- sources ----------------------------------------------------------------------------------------------
@@ -128,11 +128,11 @@ class ToolRegistry:
     def settle(self, source: str, tools: Iterable[AnyTool]) -> tuple[str, ...]:
         """Replace the tools of a source. Returns the names that other sources already have; those tools are left
         out."""
-        found = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
-        taken = [name for name in found if name in self._tools or self._owner(name) not in (None, source)]
+        by_name = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        taken = [name for name in by_name if name in self._tools or self._owner(name) not in (None, source)]
         for name in taken:
-            del found[name]
-        self._sources[source] = found
+            del by_name[name]
+        self._sources[source] = by_name
         self._arrived(source)
         return tuple(taken)
 

@@ -191,18 +191,18 @@ class RunCommand(Tool[RunCommandParams]):
         if reason := needs_terminal(params.command):
             raise ToolError(reason)
         launch = await _launch(ctx)
-        kept = False
+        detached = False
         """Whether the command, and its launch, continue as a job."""
         try:
             result = await _run(params, timeout, launch, ctx)
-            kept = bool(result.job)
+            detached = bool(result.job)
             blocked = ""
-            if launch is not None and not kept:
+            if launch is not None and not detached:
                 blocked = await asyncio.to_thread(_judged, launch, result.output, result.exit_status, ctx)
         except (LaunchError, JobsError) as error:
             raise ToolError(str(error)) from error
         finally:
-            if launch is not None and not kept:
+            if launch is not None and not detached:
                 await asyncio.shield(asyncio.to_thread(launch.end))
         shown = bound(result.output, _BLOCK_BYTES, _BLOCK_BYTES)
         block = TerminalBlock(

@@ -175,15 +175,15 @@ async def _searched(request: SearchRequest, environment: Mapping[str, str]) -> t
     try:
         result = await search(request, environment)
     except InvalidPatternError:
-        found = await search(plain, environment)
-        if not found.matches:
+        plain_result = await search(plain, environment)
+        if not plain_result.matches:
             raise
-        return found, "searched as plain text: the pattern is no valid regular expression"
+        return plain_result, "searched as plain text: the pattern is no valid regular expression"
     if result.matches or result.incomplete or plain.pattern == request.pattern:
         return result, ""
-    found = await search(plain, environment)
-    if found.matches:
-        return found, "found as plain text: as a regular expression, the pattern matches nothing"
+    plain_result = await search(plain, environment)
+    if plain_result.matches:
+        return plain_result, "found as plain text: as a regular expression, the pattern matches nothing"
     return result, ""
 
 
@@ -215,7 +215,11 @@ def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult, withh
         text.append(f"{line.number:>5}{':' if line.matched else '-'} {line.text}")
     if matches < result.matches:
         text.append(f"[{matches} of {result.matches:,} matches shown; narrow it with path or glob]")
-    entries = tuple(FileEntry(ctx.display(one.path), one.number, one.text) for one in shown if one.matched)
+    entries = tuple(
+        FileEntry(ctx.display(shown_line.path), shown_line.number, shown_line.text)
+        for shown_line in shown
+        if shown_line.matched
+    )
     return ToolOutcome("\n".join(text), (FileListBlock(entries, result.matches),), summary + note)
 
 

@@ -196,8 +196,8 @@ class SkillTool(Tool[SkillParams]):
         if skill is None:
             if name in self._skills():
                 raise ToolError(f"Only the user can use the skill {name}.")
-            found = near(skills.values(), name)
-            lines = [f"- {one.name}: {one.description[:200]}" for one in found]
+            matches = near(skills.values(), name)
+            lines = [f"- {match.name}: {match.description[:200]}" for match in matches]
             hint = "\n".join(["Matching skills:", *lines]) if lines else f"Skills: {', '.join(skills)}"
             raise ToolError(f"Unknown skill {params.name!r}. {hint[:4_000]}")
         text = plain_text(skill, params.arguments)
@@ -235,16 +235,16 @@ class ToolSearch(Tool[ToolSearchParams]):
         return params.query
 
     async def run(self, params: ToolSearchParams, ctx: ToolContext) -> ToolOutcome:
-        found = await asyncio.to_thread(self._search, params.query)
-        if not found:
+        tools = await asyncio.to_thread(self._search, params.query)
+        if not tools:
             count = plural(self._waiting(), "tool")
             text = f"No tool matches {params.query!r} ({count} deferred). Try other words: what it does, and to what."
             return ToolOutcome(text, (TextBlock(text),), "none found")
         parts = [
             f"{tool.name}: {tool.description}\nParameters: {json.dumps(tool.parameters, ensure_ascii=False)}"
-            for tool in found
+            for tool in tools
         ]
-        text = f"{plural(len(found), 'tool')} found; call them by name from now on.\n\n" + "\n\n".join(parts)
-        beginnings = ((tool.name, tool.description.partition("\n")[0][:120]) for tool in found)
+        text = f"{plural(len(tools), 'tool')} found; call them by name from now on.\n\n" + "\n\n".join(parts)
+        beginnings = ((tool.name, tool.description.partition("\n")[0][:120]) for tool in tools)
         block = TextBlock("\n".join(f"{name}: {beginning}" for name, beginning in beginnings))
-        return ToolOutcome(text, (block,), f"{plural(len(found), 'tool')} found")
+        return ToolOutcome(text, (block,), f"{plural(len(tools), 'tool')} found")

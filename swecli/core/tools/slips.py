@@ -49,7 +49,7 @@ def omission(name: str, what: str, text: str, known: Collection[str]) -> str:
     if PurePath(name).suffix.lower() in _PROSE:
         return ""
     for line in text.splitlines() if "..." in text or "\u2026" in text else ():
-        if left_out(line) and _OMITS.search(line) and not any(line.strip() in one for one in known):
+        if left_out(line) and _OMITS.search(line) and not any(line.strip() in known_text for known_text in known):
             return (
                 f"the line {line.strip()[:80]!r} of {what} stands for text that it leaves out, and would take its "
                 "place in the file. Send the whole text, or use edit_file for only the lines that change."
@@ -59,6 +59,6 @@ def omission(name: str, what: str, text: str, known: Collection[str]) -> str:
 
 def _is_numbered(content: str) -> bool:
     lines = content.splitlines()
-    found = [_NUMBERED.match(line) for line in lines]
-    numbers = [int(match[1]) for match in found if match is not None]
+    matches = [_NUMBERED.match(line) for line in lines]
+    numbers = [int(match[1]) for match in matches if match is not None]
     return 1 < len(numbers) == len(lines) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))

@@ -72,8 +72,8 @@ class WebFetch(Tool[WebFetchParams]):
 
 def _text(page: Page) -> str:
     kind = page.content_type.lower()
-    found = _CHARSET.search(kind.encode()) or (_CHARSET.search(page.body[:2_000]) if "html" in kind else None)
-    charset = found[1].decode("ascii", "replace") if found else "utf-8"
+    match = _CHARSET.search(kind.encode()) or (_CHARSET.search(page.body[:2_000]) if "html" in kind else None)
+    charset = match[1].decode("ascii", "replace") if match else "utf-8"
     try:
         text = page.body.decode(charset, "replace")
     except (LookupError, UnicodeError):  # unknown, or a codec that is no charset ("undefined")
