@@ -92,9 +92,9 @@ def instead_of(name: str, known: Iterable[str]) -> str:
     """What to do about a name that is no setting: a clause with the one that was probably meant."""
     names = list(known)
     last = name.rpartition(".")[2]
-    by_last = {one.rpartition(".")[2]: one for one in reversed(names)}
+    by_last = {setting.rpartition(".")[2]: setting for setting in reversed(names)}
     near = get_close_matches(name, names, 1, 0.8) or [
-        by_last[one] for one in get_close_matches(last, list(by_last), 1, 0.8)
+        by_last[word] for word in get_close_matches(last, list(by_last), 1, 0.8)
     ]
     return f"did you mean {near[0]}?" if near else "`swecli config` lists all"
 
@@ -122,8 +122,8 @@ def _of_section(loaded: Loaded, path: tuple[str, ...], section: Section) -> Iter
         key = (*path, name)
         origin = loaded.origins.get(key, Origin("default"))
         named = cast("dict[str, object]", value) if path == ("models",) and key not in PLAIN else {}
-        for one, item in named.items():
-            yield _described((*key, one), name, type(section), item, origin)
+        for part, item in named.items():
+            yield _described((*key, part), name, type(section), item, origin)
         if not named:
             yield _described(key, name, type(section), value, origin)
 
@@ -142,7 +142,7 @@ def _described(key: tuple[str, ...], name: str, section: type[Section], value: o
         origin,
         descriptions(section).get(name, ""),
         in_words(kind),
-        tuple(toml_text(one) for one in choices(kind)),
+        tuple(toml_text(choice) for choice in choices(kind)),
         "(unset)" if default is None or isinstance(default, Section) else "" if secret else toml_text(default),
         secret,
     )
@@ -167,13 +167,13 @@ def descriptions(section: type[Section]) -> Mapping[str, str]:
     if body is None:
         return {}
     kinds = types_by_name(section)
-    found = {name: " ".join((kind.of.__doc__ or "").split()) for name, kind in kinds.items() if kind.is_struct}
+    meanings = {name: " ".join((kind.of.__doc__ or "").split()) for name, kind in kinds.items() if kind.is_struct}
     for field, below in zip(body.body, body.body[1:], strict=False):
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
-            found[field.target.id] = " ".join(below.value.value.split())
-    return found
+            meanings[field.target.id] = " ".join(below.value.value.split())
+    return meanings
 
 
 Table = dict[str, Any]
@@ -249,8 +249,8 @@ def _below(document: Table, sections: Sequence[str]) -> Table | None:
 
 def _merge(table: Table, wanted: Mapping[str, object]) -> None:
     """Make a table equal to ``wanted``; equal parts keep their places and comments."""
-    for gone in [name for name in table if name not in wanted]:
-        del table[gone]
+    for removed in [name for name in table if name not in wanted]:
+        del table[removed]
     for name, value in wanted.items():
         if name not in table or table[name] != value:
             table[name] = value
@@ -259,12 +259,12 @@ def _merge(table: Table, wanted: Mapping[str, object]) -> None:
 def _adjusted(array: list[object], wanted: list[object]) -> bool:
     """Make a list equal to ``wanted`` by removing entries and appending some, so that its comments stay. Whether that
     was enough."""
-    kept = [each for each in array if each in wanted]
-    if wanted[: len(kept)] != kept:
+    common = [each for each in array if each in wanted]
+    if wanted[: len(common)] != common:
         return False
-    for gone in [each for each in array if each not in wanted]:
-        array.remove(gone)
-    array.extend(wanted[len(kept) :])
+    for removed in [each for each in array if each not in wanted]:
+        array.remove(removed)
+    array.extend(wanted[len(common) :])
     return list(array) == wanted
 
 

@@ -53,8 +53,8 @@ def read_document(path: Path, form: Form, ignored: str, *, link: bool = True) ->
     servers are ignored"). ``link``: a link may lead to it."""
 
     def broken(why: str, line: int | None = None) -> Document:
-        place = f"{path}:{line}" if line else str(path)
-        return Document(path, problems=(f"{place}: {why}; {ignored}.",))
+        location = f"{path}:{line}" if line else str(path)
+        return Document(path, problems=(f"{location}: {why}; {ignored}.",))
 
     try:
         raw = _bytes(path, link=link)
@@ -140,8 +140,8 @@ def parse(text: str, form: Form) -> object:
 def _bare(text: str) -> str:
     """JSON without comments and last commas, every character at its place."""
 
-    def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0].startswith('"') else re.sub(r"[^\n]", " ", found[0])
+    def blank(match: re.Match[str]) -> str:
+        return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
 
     return _LAST_COMMA.sub(blank, _COMMENT.sub(blank, text))
 

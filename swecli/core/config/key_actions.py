@@ -21,8 +21,8 @@ class KeyAction(Struct, frozen=True):
     place: Place
 
 
-def _actions(place: Place, *rows: tuple[str, str, str]) -> tuple[KeyAction, ...]:
-    return tuple(KeyAction(name, tuple(keys.split()), meaning, place) for name, keys, meaning in rows)
+def _actions(context: Place, *rows: tuple[str, str, str]) -> tuple[KeyAction, ...]:
+    return tuple(KeyAction(name, tuple(keys.split()), meaning, context) for name, keys, meaning in rows)
 
 
 ACTIONS: tuple[KeyAction, ...] = (
@@ -199,14 +199,14 @@ def problem(changes: Mapping[str, tuple[str, ...]]) -> str:
     """The problem with the changes, as the rest of a sentence that begins with "must"; empty if there is none."""
     owners: dict[str, list[str]] = {}
     for name, keys in changes.items():
-        place = BY_NAME[name].place
+        context = BY_NAME[name].place
         for key in keys:
-            if place in ("everywhere", "prompt", "list", "screen") and len(key) == 1:
+            if context in ("everywhere", "prompt", "list", "screen") and len(key) == 1:
                 return f"must not bind {key} alone to {name}: you type that letter there"
             if name.startswith("approve_") and key in _NEVER_APPROVES:
                 return f"must not bind {key} to {name}: it is too easy to approve something by accident"
             for other in owners.get(key, []):
-                if _meet(place, BY_NAME[other].place):
+                if _meet(context, BY_NAME[other].place):
                     return f"must not bind {key} to both {other} and {name}"
             owners.setdefault(key, []).append(name)
     if any(not resolve(changes)[name] for name in ("send", "close")):
@@ -214,5 +214,5 @@ def problem(changes: Mapping[str, tuple[str, ...]]) -> str:
     return ""
 
 
-def _meet(one: Place, other: Place) -> bool:
-    return one == other or "everywhere" in (one, other)
+def _meet(context: Place, other: Place) -> bool:
+    return context == other or "everywhere" in (context, other)

@@ -50,12 +50,12 @@ def _find() -> Keyring | None:
     import keyring
     from keyring.backends import chainer, fail, null
 
-    found = keyring.get_keyring()
-    members: list[object] = list(found.backends) if isinstance(found, chainer.ChainerBackend) else [found]
+    ring = keyring.get_keyring()
+    members: list[object] = list(ring.backends) if isinstance(ring, chainer.ChainerBackend) else [ring]
     for member in members:
         priority = getattr(member, "priority", 0)
         if not isinstance(member, fail.Keyring | null.Keyring) and isinstance(priority, int | float) and priority >= 1:
-            return cast("Keyring", found)
+            return cast("Keyring", ring)
     return None
 
 
@@ -159,8 +159,8 @@ class KeyStore:
             self._read_before[entry] = key
         except KeyringError:
             entry = StoredKey(provider, origin, "file")
-        kept = key if entry.place == "file" else ""
-        self._change(lambda one: (one.provider, one.origin) != (provider, origin), {entry: kept})
+        stored = key if entry.place == "file" else ""
+        self._change(lambda other: (other.provider, other.origin) != (provider, origin), {entry: stored})
         return entry
 
     def remove(self, provider: str, origin: str | None = None) -> tuple[StoredKey, ...]:
@@ -169,13 +169,13 @@ class KeyStore:
         Raises:
             KeyStoreError: a key could not be removed from the keyring; it is still listed.
         """
-        gone = [entry for entry in self._load() if entry.provider == provider and origin in (None, entry.origin)]
-        for entry in gone:
+        removed = [entry for entry in self._load() if entry.provider == provider and origin in (None, entry.origin)]
+        for entry in removed:
             if entry.place == "keyring":
                 self._delete(entry)
-        if gone:
-            self._change(lambda one: one not in gone)
-        return tuple(gone)
+        if removed:
+            self._change(lambda other: other not in removed)
+        return tuple(removed)
 
     def _from_keyring(self, entry: StoredKey) -> str:
         if entry not in self._read_before:
@@ -244,7 +244,7 @@ class KeyStore:
         try:
             with one_writer(self._path):
                 known = {entry: key for entry, key in self._load().items() if keeps(entry)}
-                items = [_item(one, key) for one, key in {**known, **more}.items()]
+                items = [_item(entry, key) for entry, key in {**known, **more}.items()]
                 write_whole(self._path, json.dumps({"version": _VERSION, "keys": items}, indent=1) + "\n")
         except OSError as error:
             raise KeyStoreError(f"cannot write {self._path}: {error.strerror}; nothing was changed") from error

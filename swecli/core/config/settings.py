@@ -118,8 +118,8 @@ class RetentionSettings(Section):
     def problem(self) -> str:
         given = [name for name in RETENTION_ACTIONS if getattr(self, name)]
         if len(given) != 1:
-            found = f"not {' and '.join(given)}" if given else "it has none"
-            return f"must have exactly one of {', '.join(RETENTION_ACTIONS)}: {found}"
+            actual = f"not {' and '.join(given)}" if given else "it has none"
+            return f"must have exactly one of {', '.join(RETENTION_ACTIONS)}: {actual}"
         if self.kind == "arguments" and given[0] in ("until_file_changes", "head_tail"):
             return f"must not have {given[0]}: it applies to results, and this rule to arguments"
         return ""

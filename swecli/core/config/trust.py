@@ -91,8 +91,8 @@ def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool =
     def decided(entry: Mapping[str, Any]) -> dict[str, Any] | None:
         if state == "unknown":
             return None
-        kept = sorted(_items(entry)) if state != "declined" else []
-        return {"state": state, "below": below, "since": int(time.time()), "accepted": kept}
+        accepted = sorted(_items(entry)) if state != "declined" else []
+        return {"state": state, "below": below, "since": int(time.time()), "accepted": accepted}
 
     return _change(data, directory, decided)
 
@@ -288,11 +288,11 @@ _ELSEWHERE_AT_HOME = MappingProxyType({".opencode": ".config/opencode"})
 
 def own_extensions(user_folder: Path, home: Path) -> dict[Path, Mapping[str, str]]:
     """The user's own folders, in order of precedence, with their folders for extensions."""
-    found: dict[Path, Mapping[str, str]] = {user_folder: EXTENSION_FOLDERS}
+    by_folder: dict[Path, Mapping[str, str]] = {user_folder: EXTENSION_FOLDERS}
     for name, folders in EXTENSION_HOMES.items():
         if name != PROJECT_FOLDER:
-            found[home / _ELSEWHERE_AT_HOME.get(name, name)] = folders
-    return found
+            by_folder[home / _ELSEWHERE_AT_HOME.get(name, name)] = folders
+    return by_folder
 
 
 MAX_NAMES = 200
@@ -315,10 +315,10 @@ def covered_by_trust(directory: Path) -> tuple[str, ...]:
     folders = [start]
     while folders[-1] != key and key in folders[-1].parents:
         folders.append(folders[-1].parent)
-    found: list[str] = []
+    names: list[str] = []
     for folder in reversed(folders):
-        found += (os.path.relpath(folder / name, start) for name in _in(folder))
-    return tuple(found[:MAX_NAMES])
+        names += (os.path.relpath(folder / name, start) for name in _in(folder))
+    return tuple(names[:MAX_NAMES])
 
 
 def _in(folder: Path) -> list[str]:
@@ -358,22 +358,22 @@ def _inside(folder: Path) -> list[str]:
 
 def _entries(folder: Path, wanted: tuple[str, ...] | None) -> dict[str, bool]:
     """Names in a directory, mapped to whether each is a directory."""
-    found: dict[str, bool] = {}
+    is_folder: dict[str, bool] = {}
     try:
         if wanted is not None:
             for name in wanted:
                 path = folder / name
                 if os.path.lexists(path):
-                    found[name] = os.path.isdir(path) and not os.path.islink(path)
-            return found
+                    is_folder[name] = os.path.isdir(path) and not os.path.islink(path)
+            return is_folder
         with os.scandir(folder) as entries:
             for entry in entries:
-                if len(found) >= MAX_NAMES:
+                if len(is_folder) >= MAX_NAMES:
                     break
-                found[entry.name] = entry.is_dir(follow_symlinks=False)
+                is_folder[entry.name] = entry.is_dir(follow_symlinks=False)
     except OSError:
         return {}
-    return found
+    return is_folder
 
 
 GRANTS_FILE = "grants.json"
@@ -448,15 +448,15 @@ class GrantStore:
         Raises:
             OSError: the file can't be written; nothing was changed.
         """
-        gone: list[Grant] = []
+        revoked: list[Grant] = []
 
         def without(grants: tuple[Grant, ...]) -> list[Grant]:
-            gone.extend(each for each in grants if name in (each.id, each.rule))
-            return [each for each in grants if each not in gone]
+            revoked.extend(each for each in grants if name in (each.id, each.rule))
+            return [each for each in grants if each not in revoked]
 
         if os.path.exists(self._path):
             self._change(without)
-        return tuple(gone)
+        return tuple(revoked)
 
     def _change(self, change: Callable[[tuple[Grant, ...]], list[Grant]]) -> None:
         with one_writer(self._path):
@@ -465,8 +465,8 @@ class GrantStore:
             except DamagedFile:  # put aside, so that what is granted now is not lost with it
                 grants = ()
             now = self._clock()
-            kept = [asdict(grant) for grant in change(grants) if grant.expires is None or now < grant.expires]
-            write_json(self._path, {"version": _VERSION, "grants": kept})
+            valid = [asdict(grant) for grant in change(grants) if grant.expires is None or now < grant.expires]
+            write_json(self._path, {"version": _VERSION, "grants": valid})
 
     def _grants(self) -> tuple[Grant, ...]:
         try:
