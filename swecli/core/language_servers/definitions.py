@@ -51,8 +51,8 @@ class LanguageServer(Struct, frozen=True):
     def language(self, path: str) -> str | None:
         """The language of a file; None if the server does not handle it."""
         name = os.path.basename(path).lower()
-        found = [ending for ending in self.languages if name.endswith(ending)]
-        return self.languages[max(found, key=len)] if found else None
+        endings = [ending for ending in self.languages if name.endswith(ending)]
+        return self.languages[max(endings, key=len)] if endings else None
 
 
 class Program(Struct, frozen=True):
@@ -103,32 +103,32 @@ def defined(
     section named like a known server changes that server."""
     own: list[LanguageServer] = []
     problems: list[str] = []
-    for name, one in settings.items():
+    for name, section in settings.items():
         base = known().get(name)
-        if not one.enabled:
+        if not section.enabled:
             continue
-        if base is None and not (one.command and one.extensions):
-            missing = "command" if not one.command else "extensions"
+        if base is None and not (section.command and section.extensions):
+            missing = "command" if not section.command else "extensions"
             problems.append(f"{origins.get(name, 'settings')}: ignored language server {name!r}: it has no {missing}.")
             continue
-        own.append(_merged(name, one, base or LanguageServer(name, (), {}), origins.get(name, "settings")))
+        own.append(_merged(name, section, base or LanguageServer(name, (), {}), origins.get(name, "settings")))
     rest = [server for name, server in known().items() if name not in settings]
     return (*own, *rest), tuple(problems)
 
 
-def _merged(name: str, one: LanguageServerSettings, base: LanguageServer, origin: str) -> LanguageServer:
-    languages = {_ending(text): one.language or _ending(text)[1:] for text in one.extensions}
+def _merged(name: str, section: LanguageServerSettings, base: LanguageServer, origin: str) -> LanguageServer:
+    languages = {_ending(text): section.language or _ending(text)[1:] for text in section.extensions}
     return replace(
         base,
         name=name,
-        command=(one.command, *one.args) if one.command else (*base.command, *one.args),
+        command=(section.command, *section.args) if section.command else (*base.command, *section.args),
         languages=languages or base.languages,
-        roots=one.roots or base.roots,
-        options={**base.options, **one.options},
-        settings={**base.settings, **_nested(one.settings)},
-        env={**base.env, **one.env},
-        sandboxed=one.sandbox,
-        needs="" if one.command else base.needs,
+        roots=section.roots or base.roots,
+        options={**base.options, **section.options},
+        settings={**base.settings, **_nested(section.settings)},
+        env={**base.env, **section.env},
+        sandboxed=section.sandbox,
+        needs="" if section.command else base.needs,
         origin=origin,
     )
 
@@ -139,7 +139,7 @@ def plugin_languages(
     """The language servers of a plugin the user allowed, and a sentence for each ignored one. A server whose program
     swecli knows is left out: it works without the plugin."""
     programs = {server.command[0] for server in known().values()}
-    found: list[LanguageServer] = []
+    servers: list[LanguageServer] = []
     problems: list[str] = []
     for name, given in table.items():
         entry = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
@@ -150,13 +150,13 @@ def plugin_languages(
         if command in programs:
             continue
         tables = [cast("dict[str, Any]", entry[key]) if isinstance(entry.get(key), dict) else {} for key in _TABLES]
-        texts = [str(one) for one in cast("list[object]", words)] if isinstance(words, list) else []
-        place = [text.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) for text in (command, *texts)]
-        served = {_ending(str(one)): str(word) for one, word in cast("dict[str, object]", languages).items()}
-        found.append(
+        texts = [str(argument) for argument in cast("list[object]", words)] if isinstance(words, list) else []
+        command_line = [text.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) for text in (command, *texts)]
+        served = {_ending(str(ending)): str(word) for ending, word in cast("dict[str, object]", languages).items()}
+        servers.append(
             LanguageServer(
                 f"{plugin}-{name}"[:64],
-                tuple(place),
+                tuple(command_line),
                 served,
                 options=tables[0],
                 settings=_nested(tables[1]),
@@ -164,7 +164,7 @@ def plugin_languages(
                 origin=origin,
             )
         )
-    return tuple(found), tuple(problems)
+    return tuple(servers), tuple(problems)
 
 
 _TABLES = ("initializationOptions", "settings", "env")
@@ -172,18 +172,18 @@ _TABLES = ("initializationOptions", "settings", "env")
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with keys such as ``python.analysis`` expanded into tables, because servers ask for either form."""
-    found: dict[str, Any] = {}
+    expanded: dict[str, Any] = {}
     for key, value in values.items():
         *outer, last = key.split(".")
-        place = found
+        target = expanded
         for part in outer:
-            inner = place.get(part)
-            place[part] = inner if isinstance(inner, dict) else {}
-            place = cast("dict[str, Any]", place[part])
-        known = place.get(last)
+            inner = target.get(part)
+            target[part] = inner if isinstance(inner, dict) else {}
+            target = cast("dict[str, Any]", target[part])
+        known = target.get(last)
         both = isinstance(known, dict) and isinstance(value, dict)
-        place[last] = {**cast("dict[str, Any]", known), **cast("dict[str, Any]", value)} if both else value
-    return found
+        target[last] = {**cast("dict[str, Any]", known), **cast("dict[str, Any]", value)} if both else value
+    return expanded
 
 
 def _ending(text: str) -> str:
@@ -202,7 +202,7 @@ def found_program(server: LanguageServer, search_path: str, roots: Sequence[Path
         path = shutil.which(word, path=os.pathsep.join(places))
         if path is not None and _suffices(server, path):
             real = Path(os.path.realpath(path))
-            inside = any(Path(one).is_relative_to(root) for one in (path, real) for root in roots)
+            inside = any(Path(candidate).is_relative_to(root) for candidate in (path, real) for root in roots)
             return Program(server, path, inside)
     return None
 

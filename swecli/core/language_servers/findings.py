@@ -34,36 +34,39 @@ def brought(
     only the surplus counts."""
     if not after:
         return ()
-    place = _moved(old, new) if before else {}
+    new_lines = _moved(old, new) if before else {}
     there: dict[_Key, Counter[int]] = {}
-    for one in before:
-        there.setdefault(_key(one), Counter())[place.get(one.range.start.line, -1)] += 1
+    for diagnostic in before:
+        there.setdefault(_key(diagnostic), Counter())[new_lines.get(diagnostic.range.start.line, -1)] += 1
     unmatched: list[Diagnostic] = []
-    for one in after:
-        lines = there.get(_key(one))
-        if lines is not None and lines[one.range.start.line] > 0:
-            lines[one.range.start.line] -= 1
+    for diagnostic in after:
+        lines = there.get(_key(diagnostic))
+        if lines is not None and lines[diagnostic.range.start.line] > 0:
+            lines[diagnostic.range.start.line] -= 1
         else:
-            unmatched.append(one)
+            unmatched.append(diagnostic)
     fresh: list[Diagnostic] = []
     left = {key: lines.total() for key, lines in there.items()}
-    for one in unmatched:
-        if left.get(_key(one), 0) > 0:
-            left[_key(one)] -= 1
+    for diagnostic in unmatched:
+        if left.get(_key(diagnostic), 0) > 0:
+            left[_key(diagnostic)] -= 1
         else:
-            fresh.append(one)
-    fresh.sort(key=lambda one: (one.range.start.line, one.range.start.character))
+            fresh.append(diagnostic)
+    fresh.sort(key=lambda diagnostic: (diagnostic.range.start.line, diagnostic.range.start.character))
     findings = (
         Finding(
-            path, one.range.start.line + 1, _short(one.message), " ".join(as_read(str(one.code or "")[:60]).split())
+            path,
+            diagnostic.range.start.line + 1,
+            _short(diagnostic.message),
+            " ".join(as_read(str(diagnostic.code or "")[:60]).split()),
         )
-        for one in fresh
+        for diagnostic in fresh
     )
     return tuple(dict.fromkeys(findings))
 
 
-def _key(one: Diagnostic) -> _Key:
-    return str(one.code), one.message
+def _key(diagnostic: Diagnostic) -> _Key:
+    return str(diagnostic.code), diagnostic.message
 
 
 def _moved(old: str, new: str) -> dict[int, int]:
@@ -89,9 +92,9 @@ def findings_text(findings: Sequence[Finding], most: int, server: str, *, late: 
     count = plural(len(findings), "new error")
     when = " after an earlier edit" if late else ""
     lines = [f"{server} reports {count}{when}:"]
-    for one in findings[:most]:
-        code = f" [{one.code}]" if one.code else ""
-        lines.append(f"{one.path}:{one.line}: {one.message}{code}")
+    for finding in findings[:most]:
+        code = f" [{finding.code}]" if finding.code else ""
+        lines.append(f"{finding.path}:{finding.line}: {finding.message}{code}")
     if len(findings) > most:
         lines.append(f"and {len(findings) - most:,} more")
     return "\n".join(lines)

@@ -207,11 +207,11 @@ class Peer:
             await asyncio.wait_for(process.wait(), GRACE)
         await asyncio.wait(self._tasks[1:], timeout=GRACE)  # its last words
         last = self._log.newest.strip().rpartition("\n")[2].strip()
-        said = f": {last[:200]}" if last and not last.startswith("[swecli]") else ""
+        suffix = f": {last[:200]}" if last and not last.startswith("[swecli]") else ""
         status = process.returncode
         if status is None:
-            return f"it closed its output{said}"
-        return f"it ended with {f'signal {-status}' if status < 0 else f'status {status}'}{said}"
+            return f"it closed its output{suffix}"
+        return f"it ended with {f'signal {-status}' if status < 0 else f'status {status}'}{suffix}"
 
     async def _header(self, stream: asyncio.StreamReader) -> int | None:
         """The length of the next message; None at the end. Other output is skipped, because programs print to it by
@@ -229,9 +229,9 @@ class Peer:
                 line = b"?" * LONGEST_HEADER
             if not line:
                 return None
-            found = content_length(line)
-            if found is not None:
-                length = found
+            declared = content_length(line)
+            if declared is not None:
+                length = declared
             elif not line.strip():
                 if length is not None:
                     return length

@@ -292,8 +292,8 @@ class ProjectServer:
         """Check these changes in the background."""
         for change in changes:
             self._queued[change.path] += 1
-        found: asyncio.Future[tuple[Finding, ...]] = asyncio.get_running_loop().create_future()
-        check = Check(tuple(changes), agent, found)
+        result: asyncio.Future[tuple[Finding, ...]] = asyncio.get_running_loop().create_future()
+        check = Check(tuple(changes), agent, result)
         beside(self._checked(check), self._tasks)
         return check
 
@@ -320,7 +320,7 @@ class ProjectServer:
             names = {change.name for change in waiting}
             for change in waiting:  # the next check tells them, if they are still there then
                 self._carried.setdefault(change.path, check.bases[change.path])
-            left = tuple(one for one in findings if one.path not in names)
+            left = tuple(finding for finding in findings if finding.path not in names)
             if left:
                 self._late(self, left, check.agent)
 
@@ -369,13 +369,13 @@ class ProjectServer:
             document = run.show(change.path, change.after or "")
             run.saved(document)
             documents.append(document)
-        found = await run.errors(documents)
+        current = await run.errors(documents)
         if check.given_up and not run.is_exact:  # a list for an older text may have been late, too
             await asyncio.sleep(SETTLED)
-            found = await run.errors(documents)
+            current = await run.errors(documents)
         findings: list[Finding] = []
         until = asyncio.get_running_loop().time() + FOLLOWED
-        for change, errors in zip(there, found, strict=True):
+        for change, errors in zip(there, current, strict=True):
             base, text = check.bases[change.path], change.after or ""
             findings += await _compare(change.name, base.errors, errors, base.text, text)
             self._last[change.path] = _Known(text, errors, change.name, check.agent, until)
@@ -388,14 +388,18 @@ class ProjectServer:
         documents = [run.show(change.path, change.before or "") for change in before]
         await run.ready()
         errors = await run.errors(documents)
-        bases = {change.path: _Known(change.before or "", found) for change, found in zip(before, errors, strict=True)}
-        gone = [change for change in before if change.after is None]
+        bases = {
+            change.path: _Known(change.before or "", listed) for change, listed in zip(before, errors, strict=True)
+        }
+        removed = [change for change in before if change.after is None]
         for change in changes:
             if change.path in self._carried:
                 bases[change.path] = self._carried.pop(change.path)
             elif change.path not in bases:
-                same = [one for one in gone if one.path.suffix == change.path.suffix]
-                moved = next((one for one in same if one.path.name == change.path.name), same[0] if same else None)
+                same = [other for other in removed if other.path.suffix == change.path.suffix]
+                moved = next(
+                    (other for other in same if other.path.name == change.path.name), same[0] if same else None
+                )
                 bases[change.path] = bases[moved.path] if moved is not None else _Known("", ())
         return bases
 
@@ -467,7 +471,7 @@ async def _start_command(program: Program, root: Path, around: Surroundings) -> 
     environment = {**around.environment, **(launch.environment if launch is not None else around.environment)}
     folder = environment.get("TMPDIR") or "/tmp"
     if launch is not None:  # it may not write in the project, and some servers report nothing without a cache
-        environment |= {name: f"{folder}/{place}" for name, place in CACHES.items()}
+        environment |= {name: f"{folder}/{subfolder}" for name, subfolder in CACHES.items()}
     environment |= {name: value.replace("${TMPDIR}", folder) for name, value in server.env.items()}
     return Command((program.path, *server.command[1:]), root, environment, launch)
 
@@ -495,7 +499,7 @@ class FileSnapshot:
         return changes
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        found: dict[str, tuple[int, int]] = {}
+        stamps: dict[str, tuple[int, int]] = {}
         folders, left = [self._root], MOST_FILES
         while folders and left > 0:
             try:
@@ -508,7 +512,7 @@ class FileSnapshot:
                         elif entry.name.lower().endswith(self._endings) or entry.name in self._marks:
                             with contextlib.suppress(OSError):  # a link that leads nowhere, such as an editor's lock
                                 status = entry.stat()
-                                found[entry.path] = (status.st_mtime_ns, status.st_size)
+                                stamps[entry.path] = (status.st_mtime_ns, status.st_size)
             except OSError:
                 continue  # gone meanwhile, or not ours to read
-        return found
+        return stamps

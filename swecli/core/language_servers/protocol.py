@@ -117,10 +117,10 @@ def read_report(raw: bytes | msgspec.Raw) -> Report | None:
 def read_errors(raw: bytes | msgspec.Raw) -> tuple[Diagnostic, ...]:
     """The errors in a list of diagnostics, without unreadable ones."""
     try:
-        found = _diagnostics.decode(raw)
+        diagnostics = _diagnostics.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        found = list(_readable(raw))
-    return tuple(one for one in found if one.is_error)
+        diagnostics = list(_readable(raw))
+    return tuple(diagnostic for diagnostic in diagnostics if diagnostic.is_error)
 
 
 def _readable(raw: bytes | msgspec.Raw) -> Sequence[Diagnostic]:
@@ -128,13 +128,13 @@ def _readable(raw: bytes | msgspec.Raw) -> Sequence[Diagnostic]:
         each = _one_by_one.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ()
-    found: list[Diagnostic] = []
-    for one in each:
+    diagnostics: list[Diagnostic] = []
+    for item in each:
         try:
-            found.append(_one.decode(one))
+            diagnostics.append(_one.decode(item))
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-    return found
+    return diagnostics
 
 
 def read_json(raw: bytes | msgspec.Raw) -> Any:
@@ -162,12 +162,12 @@ def content_length(line: bytes) -> int | None:
     Raises:
         ProtocolError: it exceeds the maximum message length.
     """
-    found = _LENGTH.search(line)
-    if found is None:
+    match = _LENGTH.search(line)
+    if match is None:
         return None
-    if len(found[1]) > 12 or int(found[1]) > LONGEST_MESSAGE:
+    if len(match[1]) > 12 or int(match[1]) > LONGEST_MESSAGE:
         raise ProtocolError(f"it sent a message of more than {LONGEST_MESSAGE // 1_000_000} MB")
-    return int(found[1])
+    return int(match[1])
 
 
 # --- places ---------------------------------------------------------------------------------------------------------

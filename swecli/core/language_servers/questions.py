@@ -54,8 +54,8 @@ async def ask(
     if what == "definition":
         return _places(await _answer(run, "textDocument/definition", "definitionProvider", params))
     params["context"] = {"includeDeclaration": True}
-    found = _places(await _answer(run, "textDocument/references", "referencesProvider", params))
-    return sorted(found, key=lambda one: (str(one.path), one.line))
+    references = _places(await _answer(run, "textDocument/references", "referencesProvider", params))
+    return sorted(references, key=lambda reference: (str(reference.path), reference.line))
 
 
 async def search(server: ProjectServer, query: str) -> Sequence[CodePlace]:
@@ -105,9 +105,9 @@ def _words(value: object) -> str:
 
 def _place(value: Any) -> CodePlace | None:
     """From a Location, or a LocationLink, which uses other field names."""
-    found = table(value)
-    path = path_of(found.get("uri", found.get("targetUri")))
-    start = start_of(found.get("range", found.get("targetSelectionRange", found.get("targetRange"))))
+    location = table(value)
+    path = path_of(location.get("uri", location.get("targetUri")))
+    start = start_of(location.get("range", location.get("targetSelectionRange", location.get("targetRange"))))
     if path is None:
         return None
     return CodePlace(path, start[0] + 1 if start is not None else 1)
@@ -115,33 +115,33 @@ def _place(value: Any) -> CodePlace | None:
 
 def _places(answer: Any) -> tuple[CodePlace, ...]:
     each = sequence(answer) if isinstance(answer, list) else [answer]
-    found = (_place(one) for one in each[:MOST_PLACES])
-    return tuple(dict.fromkeys(one for one in found if one is not None))
+    locations = (_place(item) for item in each[:MOST_PLACES])
+    return tuple(dict.fromkeys(location for location in locations if location is not None))
 
 
 def _symbols(answer: Any, path: Path, lines: Sequence[str], depth: int) -> list[CodePlace]:
     """The outline from a server: nested, or a list with container names."""
-    found: list[CodePlace] = []
-    for one in sequence(answer)[:MOST_PLACES]:
-        entry = table(one)
+    symbols: list[CodePlace] = []
+    for item in sequence(answer)[:MOST_PLACES]:
+        entry = table(item)
         start = start_of(entry.get("selectionRange", entry.get("range", table(entry.get("location")).get("range"))))
         if start is None or depth > 20:
             continue
         name = _words(entry.get("name", ""))
         column = column_of(lines[start[0]], start[1]) if start[0] < len(lines) else 0
         within = "" if "selectionRange" in entry else _words(entry.get("containerName"))
-        found.append(CodePlace(path, start[0] + 1, name, kind_name(entry.get("kind")), depth, within, column))
-        found += _symbols(entry.get("children"), path, lines, depth + 1)
-    return found[:MOST_PLACES]
+        symbols.append(CodePlace(path, start[0] + 1, name, kind_name(entry.get("kind")), depth, within, column))
+        symbols += _symbols(entry.get("children"), path, lines, depth + 1)
+    return symbols[:MOST_PLACES]
 
 
 def _named(answer: Any) -> list[CodePlace]:
     """Symbols of a project with their places."""
-    found: list[CodePlace] = []
-    for one in sequence(answer)[:MOST_PLACES]:
-        entry = table(one)
+    symbols: list[CodePlace] = []
+    for item in sequence(answer)[:MOST_PLACES]:
+        entry = table(item)
         where = _place(entry.get("location"))
         if where is not None:
             name, within = _words(entry.get("name", "")), _words(entry.get("containerName"))
-            found.append(CodePlace(where.path, where.line, name, kind_name(entry.get("kind")), 0, within))
-    return found
+            symbols.append(CodePlace(where.path, where.line, name, kind_name(entry.get("kind")), 0, within))
+    return symbols

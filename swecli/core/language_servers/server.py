@@ -119,9 +119,9 @@ class RunningServer:
         try:
             answer = await self.peer.request("initialize", self._initialize(), START_SECONDS)
         except (Refused, TimeoutError) as error:
-            said = f"it refused to start: {error}" if isinstance(error, Refused) else "it did not answer within 30 s"
-            await self.peer.close(said)
-            raise ServerEnded(said) from error
+            reason = f"it refused to start: {error}" if isinstance(error, Refused) else "it did not answer within 30 s"
+            await self.peer.close(reason)
+            raise ServerEnded(reason) from error
         except asyncio.CancelledError:
             await self.peer.close("its start was cancelled")
             raise
@@ -168,19 +168,19 @@ class RunningServer:
     def _published(self, params: msgspec.Raw) -> None:
         if self._hands_on:
             return  # it is asked, and these may be about an older text
-        said = read_published(params)
-        path = path_of(said.uri) if said is not None else None
+        published = read_published(params)
+        path = path_of(published.uri) if published is not None else None
         document = self.documents.get(path) if path is not None else None
-        if said is None or document is None or document.text is None:
+        if published is None or document is None or document.text is None:
             return
-        if said.version is not None and said.version < document.version:
+        if published.version is not None and published.version < document.version:
             return
         now = asyncio.get_running_loop().time()
-        self._versions = self._versions or said.version is not None
+        self._versions = self._versions or published.version is not None
         if not document.heard and self._silences:  # the first list waits for the project to be read
             self._slowest = max(self._slowest * 0.9, now - document.shown_at)
-        document.published = said.diagnostics.copy()  # else the whole message is held
-        document.fresh, document.heard, document.exact = True, True, said.version is not None
+        document.published = published.diagnostics.copy()  # else the whole message is held
+        document.fresh, document.heard, document.exact = True, True, published.version is not None
         document.at = now
         document.news.set()
         self._on_published(document)
@@ -199,14 +199,14 @@ class RunningServer:
     def _asked(self, method: str, params: msgspec.Raw) -> Any:
         match method:
             case "workspace/configuration":
-                return [self._configured(table(one)) for one in sequence(table(read_json(params)).get("items"))]
+                return [self._configured(table(item)) for item in sequence(table(read_json(params)).get("items"))]
             case "client/registerCapability":
-                for one in sequence(table(read_json(params)).get("registrations"))[:200]:
-                    self._registered[str(table(one).get("id"))] = str(table(one).get("method"))
+                for item in sequence(table(read_json(params)).get("registrations"))[:200]:
+                    self._registered[str(table(item).get("id"))] = str(table(item).get("method"))
             case "client/unregisterCapability":
-                said = table(read_json(params))
-                for one in sequence(said.get("unregisterations", said.get("unregistrations"))):
-                    self._registered.pop(str(table(one).get("id")), None)
+                fields = table(read_json(params))
+                for item in sequence(fields.get("unregisterations", fields.get("unregistrations"))):
+                    self._registered.pop(str(table(item).get("id")), None)
             case "workspace/applyEdit":
                 return {"applied": False, "failureReason": "swecli does not let servers change files"}
             case "workspace/workspaceFolders":
@@ -223,10 +223,10 @@ class RunningServer:
 
     def _configured(self, item: Mapping[str, Any]) -> Any:
         """The configured value of a section such as ``python.analysis``; everything for no section."""
-        found: Any = self.definition.settings
+        value: Any = self.definition.settings
         for part in filter(None, str(item.get("section") or "").split(".")):
-            found = table(found).get(part)
-        return found
+            value = table(value).get(part)
+        return value
 
     def offers(self, method: str, capability: str) -> bool:
         """Whether the server has a feature, from the start or registered later."""
@@ -274,8 +274,8 @@ class RunningServer:
     @property
     def _sync_kind(self) -> int:
         kind = self.capabilities.get("textDocumentSync")
-        found = whole(table(kind).get("change") if isinstance(kind, dict) else kind)
-        return 1 if found is None else found
+        change = whole(table(kind).get("change") if isinstance(kind, dict) else kind)
+        return 1 if change is None else change
 
     def saved(self, document: Document) -> None:
         wants = table(self.capabilities.get("textDocumentSync")).get("save")
@@ -350,7 +350,7 @@ class RunningServer:
 
     async def _handed_on(self, document: Document) -> tuple[Diagnostic, ...]:
         """tsserver's answer; it reads the project first."""
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         for command in ERROR_REQUESTS:
             for _ in range(_RETRIES):
                 try:
@@ -364,10 +364,10 @@ class RunningServer:
                     raise ServerEnded(self.peer.trouble) from None
                 errors = errors_of(read_json(answer))
                 if errors is not None:
-                    found += errors
+                    diagnostics += errors
                     break
                 await asyncio.sleep(_PAUSE)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(diagnostics))
 
     async def _awaited(self, document: Document) -> tuple[Diagnostic, ...]:
         patience = FIRST_SECONDS
@@ -409,8 +409,8 @@ class RunningServer:
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waits:
-                one.cancel()
+            for waiter in waits:
+                waiter.cancel()
 
 
 async def _read(raw: msgspec.Raw) -> tuple[Diagnostic, ...]:

@@ -119,7 +119,7 @@ class LanguageServers:
                 if not check.found.done():
                     server.give_up(check)
                 elif server.is_useless:  # another one may be there for the same files
-                    changes += [(other, one) for one, other in self._elsewhere(check.changes, server)]
+                    changes += [(other, change) for change, other in self._elsewhere(check.changes, server)]
                 else:
                     texts.append(findings_text(check.found.result(), self._options.most, server.name))
         return "\n".join(filter(None, (*late, *texts)))
@@ -177,8 +177,8 @@ class LanguageServers:
         shown: ProjectServer | None = server
         if server.is_useless:
             languages = set(server.program.server.languages)
-            rivals = [one.server for one in self.programs if languages & set(one.server.languages)]
-            useless = {one.name: one for one in self.in_use.values() if one.is_useless}
+            rivals = [program.server for program in self.programs if languages & set(program.server.languages)]
+            useless = {running.name: running for running in self.in_use.values() if running.is_useless}
             if any(rival.name not in useless for rival in rivals):
                 return
             shown = next((useless[rival.name] for rival in rivals if not rival.quiet), None)
@@ -190,8 +190,8 @@ class LanguageServers:
     # --- servers ----------------------------------------------------------------------------------------------
 
     def _served(self, paths: Sequence[str]) -> list[tuple[Path, ProjectServer]]:
-        found = [(Path(path), self.server_for(Path(path))) for path in list(dict.fromkeys(paths))[:MOST_FILES]]
-        return [(path, server) for path, server in found if server is not None]
+        pairs = [(Path(path), self.server_for(Path(path))) for path in list(dict.fromkeys(paths))[:MOST_FILES]]
+        return [(path, server) for path, server in pairs if server is not None]
 
     def server_for(self, path: Path) -> ProjectServer | None:
         """The first startable server for a file; None if there is none."""
@@ -260,7 +260,7 @@ class LanguageServers:
         in_use = [server for server in self.in_use.values() if server.pid is not None]
         if path is not None or not in_use:
             in_use = [self._server(path or await asyncio.to_thread(self._first_file))]
-        return [place for server in in_use for place in await search(server, query)]
+        return [symbol for server in in_use for symbol in await search(server, query)]
 
     def _server(self, path: Path) -> ProjectServer:
         server = self.server_for(path)

@@ -46,14 +46,14 @@ def tsserver_for(folder: Path, program: str, search_path: str) -> tuple[Path | N
     real = Path(os.path.realpath(program))
     for start in (folder, real.parent):
         for parent in (start, *start.parents):
-            for place in _PLACES:
-                if os.path.isfile(found := parent / place / _TSSERVER):
-                    return found, True
+            for subfolder in _PLACES:
+                if os.path.isfile(path := parent / subfolder / _TSSERVER):
+                    return path, True
     places = [entry for entry in search_path.split(os.pathsep) if entry.startswith("/")]
     tsc = shutil.which("tsc", path=os.pathsep.join(places))
     package = _package_of(tsc) if tsc is not None else None
-    if package is not None and os.path.isfile(found := package / "lib" / _TSSERVER):
-        return found, True
+    if package is not None and os.path.isfile(path := package / "lib" / _TSSERVER):
+        return path, True
     return None, SERVER_PACKAGE not in real.parent.parts
 
 
@@ -80,14 +80,14 @@ def errors_of(answer: Any) -> tuple[Diagnostic, ...] | None:
     body = table(answer).get("body")
     if not isinstance(body, list):
         return None
-    found: list[Diagnostic] = []
-    for one in map(table, sequence(body)):
-        start, end = _position(one.get("startLocation")), _position(one.get("endLocation"))
-        if one.get("category") == "error" and start is not None:
-            code, message = one.get("code"), str(one.get("message", ""))
+    diagnostics: list[Diagnostic] = []
+    for item in map(table, sequence(body)):
+        start, end = _position(item.get("startLocation")), _position(item.get("endLocation"))
+        if item.get("category") == "error" and start is not None:
+            code, message = item.get("code"), str(item.get("message", ""))
             known = code if isinstance(code, int | str) else None
-            found.append(Diagnostic(Range(start, end or start), message, ERROR, known))
-    return tuple(found)
+            diagnostics.append(Diagnostic(Range(start, end or start), message, ERROR, known))
+    return tuple(diagnostics)
 
 
 def _package_of(tsc: str) -> Path | None:
@@ -108,7 +108,7 @@ def _read(folder: Path) -> _Package:
         return _Package()
 
 
-def _position(place: Any) -> Position | None:
+def _position(point: Any) -> Position | None:
     """From tsserver's positions, which count from 1."""
-    line, offset = whole(table(place).get("line")), whole(table(place).get("offset"))
+    line, offset = whole(table(point).get("line")), whole(table(point).get("offset"))
     return Position(line - 1, offset - 1) if line and offset else None
