@@ -53,11 +53,11 @@ class Placeholders:
             raise PlaceholderError(f"cannot use {self._folder}: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
-            missing = [one for one in wanted if not os.path.lexists(one.path)]
+            missing = [placeholder for placeholder in wanted if not os.path.lexists(placeholder.path)]
             if missing:
                 self._note(missing)
-            for one in missing:
-                _make(one)
+            for placeholder in missing:
+                _make(placeholder)
         except OSError as error:
             os.close(descriptor)
             name = error.filename or self._folder
@@ -76,7 +76,7 @@ class Placeholders:
     def standing(self) -> tuple[str, ...]:
         """Names that were created and perhaps not removed yet."""
         try:
-            return tuple(one.path for one in self._noted())
+            return tuple(placeholder.path for placeholder in self._noted())
         except OSError:
             return ()
 
@@ -105,8 +105,8 @@ class Placeholders:
             return False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for one in reversed(self._noted()):
-                _remove(one)
+            for placeholder in reversed(self._noted()):
+                _remove(placeholder)
             (self._folder / _RECORD).unlink(missing_ok=True)
         except OSError:
             return False
@@ -117,36 +117,39 @@ class Placeholders:
 
     def _note(self, made: Sequence[Placeholder]) -> None:
         """Record the names before creating them, so that a later run can remove them."""
-        lines = [json.dumps([one.path, None if one.content is None else one.content.decode()]) for one in made]
+        lines = [
+            json.dumps([placeholder.path, None if placeholder.content is None else placeholder.content.decode()])
+            for placeholder in made
+        ]
         with open(self._folder / _RECORD, "a", encoding="utf-8", errors="surrogateescape") as record:
             record.write("".join(f"{line}\n" for line in lines))
 
     def _noted(self) -> list[Placeholder]:
-        found: dict[str, Placeholder] = {}
+        placeholders: dict[str, Placeholder] = {}
         text = (self._folder / _RECORD).read_text(encoding="utf-8", errors="surrogateescape")
         for line in text.splitlines():
             with contextlib.suppress(ValueError, TypeError):  # a line cut off by a crash was not acted upon yet
                 path, content = cast("tuple[str, str | None]", json.loads(line))
-                found.setdefault(path, Placeholder(path, None if content is None else content.encode()))
-        return sorted(found.values(), key=lambda one: one.path)
+                placeholders.setdefault(path, Placeholder(path, None if content is None else content.encode()))
+        return sorted(placeholders.values(), key=lambda placeholder: placeholder.path)
 
 
-def _make(one: Placeholder) -> None:
+def _make(placeholder: Placeholder) -> None:
     """Create a name; two commands may do so at once, and an existing name is fine."""
     with contextlib.suppress(FileExistsError):
-        if one.content is None:
-            os.mkdir(one.path, 0o755)
+        if placeholder.content is None:
+            os.mkdir(placeholder.path, 0o755)
         else:
-            descriptor = os.open(one.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+            descriptor = os.open(placeholder.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
             try:
-                os.write(descriptor, one.content)
+                os.write(descriptor, placeholder.content)
             finally:
                 os.close(descriptor)
 
 
-def _remove(one: Placeholder) -> None:
+def _remove(placeholder: Placeholder) -> None:
     """Remove a name only if it is still as created; its folder is opened without following links."""
-    folder, name = os.path.split(one.path)
+    folder, name = os.path.split(placeholder.path)
     try:
         if os.path.realpath(folder) != folder:
             return
@@ -154,9 +157,9 @@ def _remove(one: Placeholder) -> None:
     except OSError:
         return
     try:
-        if one.content is None:
+        if placeholder.content is None:
             os.rmdir(name, dir_fd=parent)
-        elif _content(name, parent, len(one.content)) == one.content:
+        elif _content(name, parent, len(placeholder.content)) == placeholder.content:
             os.unlink(name, dir_fd=parent)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP):
@@ -182,8 +185,8 @@ DISABLE_USERNS = (0, 8, 0)
 
 
 def version_of(text: str) -> tuple[int, int, int] | None:
-    found = _VERSION.search(text)
-    return None if found is None else (int(found[1]), int(found[2]), int(found[3] or 0))
+    match = _VERSION.search(text)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def bwrap_argv(

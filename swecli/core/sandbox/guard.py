@@ -149,10 +149,10 @@ class Guard:
         have outlived its swecli for a moment and still plant, so the state from before is kept for another time."""
         undone: list[str] = []
         for path in _leftovers(self._folder):
-            with _locked(path) as found:
-                if found is None:
+            with _locked(path) as leftover:
+                if leftover is None:
                     continue
-                baseline, last = found
+                baseline, last = leftover
                 after = {
                     name: content
                     for name, content in self._surveyor.steering().items()

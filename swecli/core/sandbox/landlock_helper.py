@@ -54,12 +54,12 @@ def _landlock(libc: ctypes.CDLL, wanted: tuple[int, int, int, int], grants: list
     _check(ruleset, "the Landlock rules")
     for rights, path in zip(grants[::2], grants[1::2], strict=True):
         try:
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             continue  # it disappeared meanwhile: nothing to grant
-        rule = struct.pack("=Qi", int(rights), place)
+        rule = struct.pack("=Qi", int(rights), descriptor)
         _check(libc.syscall(_ADD, ruleset, _PATH_BENEATH, ctypes.c_char_p(rule), 0), f"the rule for {path}")
-        os.close(place)
+        os.close(descriptor)
     _check(libc.syscall(_RESTRICT, ruleset, 0), "Landlock")
     os.close(ruleset)
 

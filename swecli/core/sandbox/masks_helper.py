@@ -51,14 +51,14 @@ def _own_namespaces(libc: ctypes.CDLL) -> None:
 def _hide(libc: ctypes.CDLL, paths: list[bytes]) -> None:
     """Cover each file with a device that can't be opened. The first cover gets that restriction, the others copy it."""
     source, flags = _NOTHING, os.statvfs(_NOTHING).f_flag
-    kept = flags & _NO_PROGRAMS | sum(mount for known, mount in _TIMES if flags & known)
+    inherited = flags & _NO_PROGRAMS | sum(mount for known, mount in _TIMES if flags & known)
     for path in paths:
         try:
             _check(libc.mount(source, path, None, _BIND, None), f"hiding {os.fsdecode(path)}")
         except FileNotFoundError:
             continue  # it disappeared meanwhile: nothing to hide
         if source is _NOTHING:
-            restriction = _REMOUNT | _BIND | _READ_ONLY | _NO_SETUID | _NO_DEVICES | kept
+            restriction = _REMOUNT | _BIND | _READ_ONLY | _NO_SETUID | _NO_DEVICES | inherited
             _check(libc.mount(b"none", path, None, restriction, None), f"closing {os.fsdecode(path)}")
             source = path
 

@@ -107,8 +107,8 @@ def socket_places(environment: Mapping[str, str], home: str) -> tuple[str, ...]:
     """Directories and sockets of services outside the sandbox."""
     named: list[str] = []
     for variable in _SOCKET_VARIABLES:
-        found = _SOCKET_PATH.search(environment.get(variable, ""))
-        path = posixpath.normpath(found.group(1)) if found else ""
+        match = _SOCKET_PATH.search(environment.get(variable, ""))
+        path = posixpath.normpath(match.group(1)) if match else ""
         if (
             path and inside(home or "/", (path,)) is None
         ):  # a variable could name anything, but not a parent of everything
@@ -196,10 +196,10 @@ def _steering(git: str, disk: Disk) -> tuple[list[str], list[tuple[str, bytes | 
 
 def _hooks_path(git: str, folder: str, disk: Disk) -> list[str]:
     """The directory in the folder from which the repository's own configuration takes hooks."""
-    found = _HOOKS_PATH.search(disk.text(posixpath.join(git, "config")))
-    if found is None:
+    match = _HOOKS_PATH.search(disk.text(posixpath.join(git, "config")))
+    if match is None:
         return []
-    path = posixpath.normpath(posixpath.join(folder, found.group(1).strip()))
+    path = posixpath.normpath(posixpath.join(folder, match.group(1).strip()))
     known = path != folder and inside(path, (folder,)) and disk.kind(path) != "missing"
     return [path] if known and not inside(path, (git,)) else []
 
@@ -223,8 +223,8 @@ def _file(git: str, folder: str, disk: Disk) -> GitPlaces:
         if posixpath.join(target, "config.worktree") not in guarded:
             absent.append((posixpath.join(target, "config.worktree"), b""))
         return GitPlaces((shared, target), (git, *guarded), tuple(absent))
-    found = _WORK_TREE.search(disk.text(posixpath.join(target, "config")))
-    if found is None or disk.real(posixpath.join(target, found.group(1).strip())) != folder:
+    match = _WORK_TREE.search(disk.text(posixpath.join(target, "config")))
+    if match is None or disk.real(posixpath.join(target, match.group(1).strip())) != folder:
         return GitPlaces(guarded=(git,))
     guarded, absent = _steering(target, disk)
     return GitPlaces((target,), (git, *guarded), tuple(absent))
@@ -371,11 +371,11 @@ class SandboxState(Struct, frozen=True):
 
 def reading(plan: Plan) -> Plan:
     """The plan for a program that may not write in the workspace, so no placeholder is needed."""
-    held = {one.path for one in plan.placeholders}
+    placeholder_paths = {placeholder.path for placeholder in plan.placeholders}
     mounts = tuple(
         replace(mount, access="read") if mount.access == "write" and inside(mount.path, plan.roots) else mount
         for mount in plan.mounts
-        if mount.path not in held
+        if mount.path not in placeholder_paths
     )
     return replace(plan, mounts=mounts, placeholders=())
 
@@ -390,7 +390,7 @@ def grouped(paths: Sequence[str], kept: Sequence[str], disk: Disk) -> tuple[str,
     for folder, count in counts.most_common():
         if left <= MAX_MASKED or count < _MOSTLY:
             break
-        around = any(place and inside(place, (folder,)) for place in kept)
+        around = any(path and inside(path, (folder,)) for path in kept)
         if not around and 2 * count >= len(disk.names(folder)):
             whole.add(folder)
             left -= count - 1
@@ -481,16 +481,16 @@ class _PlanBuilder:
 
     def _writable(self) -> list[str]:
         request = self._request
-        found = list(request.roots)
+        writable = list(request.roots)
         wished = (self._disk.real(path) for path in request.options.writable)
-        found += [path for path in wished if self._disk.kind(path) != "missing"]
+        writable += [path for path in wished if self._disk.kind(path) != "missing"]
         for path in caches(request.environment, request.home, self._disk):
             if not any(inside(path, (own,)) for own in request.own_dirs):
-                found.append(path)
-        for path in found:
+                writable.append(path)
+        for path in writable:
             if path == "/" or inside(request.home or "/", (path,)):
                 self._uncovered.append(f"{path} contains your home directory")
-        return [path for path in found if path != "/"]
+        return [path for path in writable if path != "/"]
 
     def _root(self, root: str) -> None:
         """Protect parts of a workspace."""
@@ -555,8 +555,8 @@ class _PlanBuilder:
     def _links(self) -> None:
         """Make files with a hard link outside the workspace read-only: writing them would change the outside. For files
         from a package manager, that covers a whole folder."""
-        found = self._request.found
-        places = {path: _package_folder(path) for path in found.links}
+        survey = self._request.found
+        places = {path: _package_folder(path) for path in survey.links}
         folders = {folder for folder in places.values() if folder}
         files = [path for path, folder in places.items() if not folder]
         for path in sorted(folders):
@@ -577,7 +577,7 @@ class _PlanBuilder:
                 f"{count:,} files in {store}, shared with the repository it was cloned from"
                 for store, count in counted.items()
             )
-        if not found.whole:
+        if not survey.whole:
             self._uncovered.append("the workspace has too many files to check all for hard links")
 
     # --- hidden places --------------------------------------------------------------------------------------------
@@ -597,23 +597,23 @@ class _PlanBuilder:
         request = self._request
         for path in home_secrets(request.home, secret_names(request.own_names)):
             self._hide(path)
-        found = request.found
-        secrets = grouped(found.secrets, (*request.roots, request.home), self._disk)
-        for path in found.unlooked:
+        survey = request.found
+        secrets = grouped(survey.secrets, (*request.roots, request.home), self._disk)
+        for path in survey.unlooked:
             self._hide(path)
-        if found.open:
+        if survey.open:
             self._uncovered.append(
-                f"{len(found.open):,} folders below home that are too many to look into, such as {found.open[0]}"
+                f"{len(survey.open):,} folders below home that are too many to look into, such as {survey.open[0]}"
             )
         for path in secrets[: request.most_masked]:
             if self._disk.kind(path) == "directory":
                 self._hide(path)
             else:
                 self._deny(path)
-        if found.unruled:
-            self._uncovered.append(f"files that your rule {found.unruled} covers, which are too many to look for")
+        if survey.unruled:
+            self._uncovered.append(f"files that your rule {survey.unruled} covers, which are too many to look for")
         if left := secrets[request.most_masked :]:
-            which = f"{len(left):,} of {len(found.secrets):,} files that may hold secrets"
+            which = f"{len(left):,} of {len(survey.secrets):,} files that may hold secrets"
             self._uncovered.append(f"{which}, from {left[0]} to {left[-1]}")
         for path in (*request.own_dirs, *request.options.hide):
             self._hide(path, hold=True)
@@ -663,7 +663,7 @@ def _unshare(stores: Sequence[str], roots: Sequence[str]) -> str:
     """How to give repositories their own copies of all objects, as a sentence; loses none."""
     folders = [store.removesuffix(_OBJECTS.rstrip("/")) for store in stores]
     places = ["" if folder == roots[0] else f"-C {shlex.quote(folder)} " for folder in folders]
-    commands = " and ".join(f"`git {place}repack -a -d -k`" for place in places)
+    commands = " and ".join(f"`git {argument}repack -a -d -k`" for argument in places)
     return f"To be asked less, run {commands}: it copies the shared files." if commands else ""
 
 

@@ -110,11 +110,11 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
         ):
             server.setblocking(False)
             surveyor = Surveyor((str(base / "work"),), "")
-            found = without_refused_sockets(surveyor.survey(), request.options)
-            request = replace(request, roots=(str(base / "work"),), found=found)
+            survey = without_refused_sockets(surveyor.survey(), request.options)
+            request = replace(request, roots=(str(base / "work"),), found=survey)
             result = _run(request, start, base, server, service)
-            gone = [path for path in request.found.sockets if path in result.reason and not os.path.lexists(path)]
-            if result.works or not gone:
+            missing = [path for path in request.found.sockets if path in result.reason and not os.path.lexists(path)]
+            if result.works or not missing:
                 return result
             # Another program's socket disappeared between survey and mount: survey again, once.
             return _run(replace(request, found=surveyor.survey()), start, base, server, service)
@@ -301,8 +301,8 @@ class Machine:
         if wanted <= MAX_MASKED or sys.platform != "linux":
             return MAX_MASKED
         workspace = self._workspace
-        found = self._bubblewrap or find_bubblewrap(workspace.environment, workspace.roots)
-        return MOST_MASKED if isinstance(found, Bubblewrap) and can_mask_many(workspace.roots) else MAX_MASKED
+        bubblewrap = self._bubblewrap or find_bubblewrap(workspace.environment, workspace.roots)
+        return MOST_MASKED if isinstance(bubblewrap, Bubblewrap) and can_mask_many(workspace.roots) else MAX_MASKED
 
     def examine(self, request: Request) -> SandboxState:
         """Containment of commands under this request. Raises ``OSError`` if it can't be determined."""
@@ -310,19 +310,19 @@ class Machine:
             return self._examine_seatbelt(request)
         if sys.platform != "linux":
             return off(f"there is none for {platform.system()}")
-        found = find_bubblewrap(self._workspace.environment, self._workspace.roots)
-        if isinstance(found, Bubblewrap):
-            self._bubblewrap = found
-            why = self._examine_bubblewrap(found, request)
+        bubblewrap = find_bubblewrap(self._workspace.environment, self._workspace.roots)
+        if isinstance(bubblewrap, Bubblewrap):
+            self._bubblewrap = bubblewrap
+            why = self._examine_bubblewrap(bubblewrap, request)
             if isinstance(why, SandboxState):
                 return why
         else:
-            why = found
-        missing = isinstance(found, str) and "not installed" in found
+            why = bubblewrap
+        missing = isinstance(bubblewrap, str) and "not installed" in bubblewrap
         state = self._examine_landlock(request, why)
         return replace(state, advice=advice(), closable=False) if missing else state
 
-    def _examine_bubblewrap(self, found: Bubblewrap, request: Request) -> SandboxState | str:
+    def _examine_bubblewrap(self, bubblewrap: Bubblewrap, request: Request) -> SandboxState | str:
         """The state under bubblewrap, or why it is unusable here."""
         plan = planned(request)
         uncovered = plan.uncovered
@@ -330,7 +330,7 @@ class Machine:
             uncovered += (f"special sockets (no system call table for {os.uname().machine})",)
         facts = (
             "canaries 4",
-            *(platform.release(), platform.version(), found.path, str(found.version), found.identity),
+            *(platform.release(), platform.version(), bubblewrap.path, str(bubblewrap.version), bubblewrap.identity),
             *(
                 str(os.geteuid()),
                 str(request.options.network),
@@ -342,7 +342,7 @@ class Machine:
         if not self._cache.holds(facts):
             result = self._probe(request, "bwrap")
             if not result.held:
-                return f"{found.name} {_why(result)}"
+                return f"{bubblewrap.name} {_why(result)}"
             if result.unix:
                 uncovered += (_UNIX_SOCKETS,)
             else:
@@ -381,8 +381,8 @@ class Machine:
         folder = self._folders.state / "sandbox"
 
         def start(scratch: Request, cwd: str) -> Launch:
-            held = Placeholders(Path(cwd).parent / "held")
-            return self.launch(layer, planned(scratch), cwd, held)
+            placeholders = Placeholders(Path(cwd).parent / "held")
+            return self.launch(layer, planned(scratch), cwd, placeholders)
 
         # The scratch workspace is among swecli's own files, which are otherwise hidden.
         return probe(replace(request, own_dirs=(), own_code=()), start, folder)

@@ -66,8 +66,8 @@ class PrivateTemporary:
         except OSError:  # no folder for temporary files can be written, as on a full disk
             return
         for path in left:
-            found = _NAME.fullmatch(path.name)
-            if found and not is_running(int(found[1])) and _ours(path):
+            match = _NAME.fullmatch(path.name)
+            if match and not is_running(int(match[1])) and _ours(path):
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -185,14 +185,14 @@ class Sandbox:
         if not state.masks:
             raise SandboxError(f"the sandbox is {state.text}, so it can't hide what your rules about reading cover")
         try:
-            found = self._surveyor.survey(rules)
-            plan = masking(self._workspace.roots, self._temporary.path, found.ruled, Disk())
+            survey = self._surveyor.survey(rules)
+            plan = masking(self._workspace.roots, self._temporary.path, survey.ruled, Disk())
         except OSError as error:
             raise SandboxError(f"cannot set up the sandbox: {error}") from error
         except Abandoned:
             raise SandboxError("the session has ended") from None
-        if found.unruled:
-            raise SandboxError(f"your rule {found.unruled} covers more files than swecli can look for")
+        if survey.unruled:
+            raise SandboxError(f"your rule {survey.unruled} covers more files than swecli can look for")
         if len(plan.mounts) > self._machine.most_masked(len(plan.mounts)):
             raise SandboxError(f"your rules about reading cover {len(plan.mounts):,} files, too many to hide")
         if not plan.mounts:
@@ -278,8 +278,8 @@ class Sandbox:
 
     def failed(self, reason: str) -> None:
         """Handle a failed launch: the known state no longer applies."""
-        gone = (path for path in self._sockets if path in reason)
-        if any(not os.path.lexists(path) for path in gone):
+        mentioned = (path for path in self._sockets if path in reason)
+        if any(not os.path.lexists(path) for path in mentioned):
             return  # its service ended during setup; the next command runs without it
         self._machine.forget()
         self.state = off(f"setup failed: {reason}")
@@ -292,10 +292,10 @@ class Sandbox:
 
     def _request(self, rules: ReadRules = NO_READ_RULES) -> Request:
         workspace = self._workspace
-        found = without_refused_sockets(self._surveyor.survey(rules), self.options)
-        self._sockets = found.sockets
+        survey = without_refused_sockets(self._surveyor.survey(rules), self.options)
+        self._sockets = survey.sockets
         home = home_secrets(workspace.home, secret_names(workspace.own_names))
-        self.masked = tuple(dict.fromkeys((*found.secrets, *found.unlooked, *filter(os.path.lexists, home))))
+        self.masked = tuple(dict.fromkeys((*survey.secrets, *survey.unlooked, *filter(os.path.lexists, home))))
         return Request(
             workspace.roots,
             workspace.home,
@@ -304,9 +304,9 @@ class Sandbox:
             workspace.own_code,
             workspace.environment,
             self.options,
-            found,
+            survey,
             workspace.own_names,
-            self._machine.most_masked(len(found.secrets)),
+            self._machine.most_masked(len(survey.secrets)),
         )
 
 

@@ -31,7 +31,7 @@ def profile(plan: Plan) -> str:
                 lines += _rule("deny file-read* file-write*", how, (mount.path,))
             case "private":
                 continue
-    lines += _rule("deny file-write*", "subpath", (one.path for one in plan.placeholders))
+    lines += _rule("deny file-write*", "subpath", (placeholder.path for placeholder in plan.placeholders))
     if not plan.network:
         lines.append("(deny network*)")
     lines += ["(deny appleevent-send)", "(deny signal)", "(allow signal (target same-sandbox))", "(deny job-creation)"]

@@ -150,18 +150,18 @@ class Surveyor:
                 secrets.update(folder.secrets)
                 ruled.update(self._kept_unread(path, folder))
                 own += [f"{path}/{name}" for name in folder.sockets]
-        elsewhere = sorted(path for key, found in names.items() if len(found) < counts[key] for path in found)
-        found: set[str] = set()
+        elsewhere = sorted(path for key, paths in names.items() if len(paths) < counts[key] for path in paths)
+        home_sockets: set[str] = set()
         unlooked: list[str] = []
         for path, folder in self._below_home(visited, unlooked):
-            found.update(os.path.realpath(f"{path}/{name}") for name in folder.sockets)
+            home_sockets.update(os.path.realpath(f"{path}/{name}") for name in folder.sockets)
             secrets.update(folder.secrets)
         elsewhere_ruled, unruled = self._ruled_elsewhere()
         ruled.update(elsewhere_ruled)
         self._known = visited
         # Sockets that contained commands bind belong to another network namespace and are not among these.
         bound = {posixpath.basename(name) for name in bound_names()} if own else set[str]()
-        sockets = {*bound_sockets(), *(path for path in found if inside(path, self._roots) is None)}
+        sockets = {*bound_sockets(), *(path for path in home_sockets if inside(path, self._roots) is None)}
         sockets.update(path for path in own if posixpath.basename(path) in bound)
         whole = seen <= MAX_ENTRIES
         if not whole and not unruled and rules.rules:
@@ -183,10 +183,10 @@ class Surveyor:
         return {path for path in secrets if not names or not may_be_read(path, names)}
 
     def steering(self) -> Mapping[str, Content]:
-        found: dict[str, Content] = {}
+        contents: dict[str, Content] = {}
         for path, _, folder in self._walk(packages=False):
-            found |= _steering_in(path, folder)
-        return found
+            contents |= _steering_in(path, folder)
+        return contents
 
     def _walk(self, *, packages: bool) -> Iterator[tuple[str, str, _Folder]]:
         """Workspace folders with their root (empty for package folders), up to the limit."""
@@ -220,10 +220,10 @@ class Surveyor:
     def _ruled_elsewhere(self) -> tuple[set[str], str]:
         """What rules about places outside the workspace keep from being read, and the first rule that covers more than
         could be looked for."""
-        found: set[str] = set()
+        ruled: set[str] = set()
         for rule, top in self._rules.elsewhere():
             if self._rules.covers_folder(top) or not os.path.isdir(top):
-                found.update([top] if os.path.lexists(top) and self._rules.covering(f"{top}/_") else ())
+                ruled.update([top] if os.path.lexists(top) and self._rules.covering(f"{top}/_") else ())
                 continue
             pending, seen = [top], 0
             while pending:
@@ -233,12 +233,12 @@ class Surveyor:
                     continue
                 seen += folder.entries
                 if seen > _MAX_HOME or self._abandoned:
-                    return found, rule.text
-                kept = self._kept_unread(path, folder)
-                found.update(kept)
+                    return ruled, rule.text
+                unread = self._kept_unread(path, folder)
+                ruled.update(unread)
                 below = (f"{path.rstrip('/')}/{name}" for name in folder.folders)
-                pending += [each for each in below if each not in kept and each not in self._roots]
-        return found, ""
+                pending += [each for each in below if each not in unread and each not in self._roots]
+        return ruled, ""
 
     def _below_home(self, visited: dict[str, _Folder], unlooked: list[str]) -> Iterator[tuple[str, _Folder]]:
         """The folders of the home directory, the upper ones first; those beyond the limit are added to ``unlooked``.
@@ -267,7 +267,7 @@ class Surveyor:
         needed = (*self._roots, *self._needed)
 
         def around_needed(path: str) -> bool:
-            return path == self._home or any(inside(place, (path,)) for place in needed)
+            return path == self._home or any(inside(root, (path,)) for root in needed)
 
         paths = {path for path in unlooked if inside(path, needed) is None}
         for depth in range(max((path.count("/") for path in paths), default=0), self._home.count("/") + 1, -1):
@@ -308,8 +308,8 @@ def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: 
     folders, files, sockets = list[str](), list[str](), list[str]()
     steering, settings = list[str](), list[str]()
     below = path[len(root) :].lstrip("/")
-    with os.scandir(path) as found:
-        entries = list(found)
+    with os.scandir(path) as directory:
+        entries = list(directory)
     repository = _bare_repository(path, {entry.name for entry in entries}) if root else ""
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -458,11 +458,11 @@ def undo(before: Mapping[str, Content], after: Mapping[str, Content], keep: Path
 
 def _remove(path: str, content: Content, keep: Path) -> bool:
     if content is not None:
-        kept = keep / path.lstrip("/")
+        saved = keep / path.lstrip("/")
         with contextlib.suppress(OSError):
-            make_private(kept.parent)
-            kept.write_bytes(content)
-            kept.chmod(0o600)
+            make_private(saved.parent)
+            saved.write_bytes(content)
+            saved.chmod(0o600)
     with contextlib.suppress(OSError), _parent(path) as parent:
         os.unlink(os.path.basename(path), dir_fd=parent)
         return True
