@@ -74,8 +74,10 @@ class Folder:
 
     def link(self, name: str, other: str) -> None:
         """Give an entry a second name, which must be free."""
-        here = self._descriptor
-        os.link(self._name(name), self._name(other), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+        descriptor = self._descriptor
+        os.link(
+            self._name(name), self._name(other), src_dir_fd=descriptor, dst_dir_fd=descriptor, follow_symlinks=False
+        )
 
     def rename(self, name: str, other: str) -> None:
         os.replace(self._name(name), self._name(other), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
@@ -96,13 +98,13 @@ class Folder:
 
     def names(self, limit: int) -> list[str]:
         """Up to ``limit`` entries; empty if the directory can't be listed."""
-        found: list[str] = []
+        names: list[str] = []
         with contextlib.suppress(OSError), os.scandir(self.path) as entries:
             for entry in entries:
-                found.append(entry.name)
-                if len(found) >= limit:
+                names.append(entry.name)
+                if len(names) >= limit:
                     break
-        return found
+        return names
 
     def sync(self) -> None:
         """Make renames durable, if the platform can."""

@@ -343,8 +343,8 @@ class OutputSpill:
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - lives as long as this
         at, view = self._written, memoryview(data)
         while view:
-            place, room = self._place(at)
-            done = os.pwrite(self._file.fileno(), view[:room], place)
+            offset, room = self._place(at)
+            done = os.pwrite(self._file.fileno(), view[:room], offset)
             at, view = at + done, view[done:]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -395,8 +395,8 @@ class OutputSpill:
     def _stored(self, at: int, size: int) -> bytes:
         pieces: list[bytes] = []
         while size > 0 and self._file is not None:
-            place, room = self._place(at)
-            piece = os.pread(self._file.fileno(), min(size, room), place)
+            offset, room = self._place(at)
+            piece = os.pread(self._file.fileno(), min(size, room), offset)
             if not piece:
                 break
             pieces.append(piece)

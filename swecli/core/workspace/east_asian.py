@@ -87,7 +87,7 @@ def east_asian(raw: bytes) -> tuple[Encoding, str] | None:
     label = _NAMES.get(named[1].decode("ascii", "replace").lower().replace("-", "_")) if named else None
     sample = raw if len(raw) <= _SAMPLE else raw[: raw.rfind(b"\n", 0, _SAMPLE) + 1]
     sample = b"\n".join(line for line in sample.split(b"\n") if not line.isascii())
-    for encoding, fits in sorted(_CANDIDATES, key=lambda one: one[0].label != label):
+    for encoding, fits in sorted(_CANDIDATES, key=lambda candidate: candidate[0].label != label):
         try:
             beginning = sample.decode(encoding.codec)
             if encoding.label != label and not (_stands_together(beginning) and fits(beginning, sample)):
@@ -116,4 +116,4 @@ def _share(wanted: re.Pattern[str], text: str) -> float:
 def _common(raw: bytes, pair: re.Pattern[bytes], common: re.Pattern[bytes]) -> float:
     """Share of the pairs of bytes that are among the encoding's common letters."""
     pairs = pair.findall(raw)
-    return sum(common.fullmatch(one) is not None for one in pairs) / len(pairs) if pairs else 0.0
+    return sum(common.fullmatch(code) is not None for code in pairs) / len(pairs) if pairs else 0.0

@@ -120,8 +120,8 @@ def _same_but_for_form(lines: Sequence[str], asked: Sequence[str]) -> int | None
         if forms[start] == wanted[0] and forms[start : start + len(wanted)] == wanted:
             return max(0, start - skipped)
     if len(wanted) == 1:
-        found = next((index for index, form in enumerate(forms) if wanted[0] in form), None)
-        return found if found is None else max(0, found - skipped)
+        line_index = next((index for index, form in enumerate(forms) if wanted[0] in form), None)
+        return line_index if line_index is None else max(0, line_index - skipped)
     return None
 
 
@@ -171,16 +171,16 @@ def _units(lines: Sequence[str], size: int) -> Sequence[str]:
 def _report(lines: Sequence[str], asked: Sequence[str], start: int) -> str:
     end = min(len(lines), start + len(asked))
     where = f"line {start + 1}" if end == start + 1 else f"lines {start + 1}-{end}"
-    found, differs, first = lines[start:end], "", 0
-    for offset, (have, want) in enumerate(zip(found, asked, strict=False)):
+    closest, differs, first = lines[start:end], "", 0
+    for offset, (have, want) in enumerate(zip(closest, asked, strict=False)):
         if not _fits(have, want, first=offset == 0, last=offset == len(asked) - 1):
             differs = f" First difference, line {start + offset + 1}, {_kind(have, want)}:"
             differs += f"\n  file: {_visible(have)}\n  yours: {_visible(want)}"
-            first = max(0, min(offset - _SHOWN // 2, len(found) - _SHOWN)) if offset >= _SHOWN else 0
+            first = max(0, min(offset - _SHOWN // 2, len(closest) - _SHOWN)) if offset >= _SHOWN else 0
             break
     before = "  …\n" if first else ""
-    shown = before + _numbered(found[first : first + _SHOWN], start + first + 1)
-    more = "\n  …" if len(found) > first + _SHOWN else ""
+    shown = before + _numbered(closest[first : first + _SHOWN], start + first + 1)
+    more = "\n  …" if len(closest) > first + _SHOWN else ""
     return (
         f"old_string was not found. The closest text is at {where}:\n{shown}{more}\n{differs.strip()}".rstrip()
         + "\nCopy the text exactly as it is in the file."
@@ -336,11 +336,11 @@ def _pair_positions(text: str) -> list[int]:
 
 
 def _occurrences(text: str, wanted: str, overlapping: bool) -> Iterator[tuple[int, int]]:
-    step, found = 1 if overlapping else len(wanted), 0
+    step, count = 1 if overlapping else len(wanted), 0
     at = text.find(wanted)
-    while at >= 0 and (not overlapping or found <= MAX_COUNTED):
+    while at >= 0 and (not overlapping or count <= MAX_COUNTED):
         yield at, at + len(wanted)
-        found += 1
+        count += 1
         at = text.find(wanted, at + step)
 
 
@@ -353,14 +353,14 @@ def splice(file: TextFile, pieces: Sequence[tuple[int, int, str]]) -> bytes:
     """
     parts: list[bytes] = []
     char = 0
-    byte = kept = len(file.bom)
+    byte = copied = len(file.bom)
     for start, end, text in pieces:
         byte += len(file.encode(file.text[char:start]))
-        parts.append(file.raw[kept:byte])
+        parts.append(file.raw[copied:byte])
         parts.append(_encode(file, text))
         byte += len(file.encode(file.text[start:end]))
-        char, kept = end, byte
-    return file.bom + b"".join(parts) + file.raw[kept:]
+        char, copied = end, byte
+    return file.bom + b"".join(parts) + file.raw[copied:]
 
 
 def _line_breaks(text: str) -> list[int]:

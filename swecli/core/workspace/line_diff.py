@@ -35,16 +35,16 @@ def count_changes(old: str, new: str) -> tuple[int, int]:
     if len(before) > _EXACT_LINES or len(after) > _EXACT_LINES:
         had, has = Counter(before), Counter(after)
         return (has - had).total(), (had - has).total()
-    kept = sum(block.size for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks())
-    return len(after) - kept, len(before) - kept
+    common = sum(block.size for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks())
+    return len(after) - common, len(before) - common
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """Length of the common prefix in characters."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if text[low:middle] == other[low:middle]:
             low = middle
         else:
             high = middle - 1
@@ -77,14 +77,14 @@ def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int
     """Lowest last position of a rising sequence of each length."""
     holders: list[int] = []
     previous: list[int] = []
-    for number, (_, place) in enumerate(pairs):
-        length = bisect_left(ends, place)
+    for number, (_, position) in enumerate(pairs):
+        length = bisect_left(ends, position)
         previous.append(holders[length - 1] if length else -1)
         if length == len(ends):
-            ends.append(place)
+            ends.append(position)
             holders.append(number)
         else:
-            ends[length], holders[length] = place, number
+            ends[length], holders[length] = position, number
     out: list[tuple[int, int]] = []
     number = holders[-1] if holders else -1
     while number >= 0:

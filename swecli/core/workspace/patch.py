@@ -105,7 +105,7 @@ def _files(lines: list[Line]) -> Iterator[FilePatch]:
         head = _HEAD.fullmatch(line.strip())
         if head is None:
             raise PatchError(f"Line {number}: expected '*** Add File: ', '*** Update File: ' or '*** Delete File: '.")
-        end = next((one for one in range(at + 1, len(lines)) if _HEAD.fullmatch(lines[one][1])), len(lines))
+        end = next((index for index in range(at + 1, len(lines)) if _HEAD.fullmatch(lines[index][1])), len(lines))
         body, path = lines[at + 1 : end], head.group(2)
         match head.group(1):
             case "Add":
@@ -239,10 +239,10 @@ def patched(file: TextFile, chunks: Sequence[Chunk]) -> bytes:
     cursor = 0
     for number, chunk in enumerate(chunks, 1):
         for header in chunk.headers:
-            found = lines.find([header], cursor)
-            if found is None:
+            index = lines.find([header], cursor)
+            if index is None:
                 raise PatchError(f"Change {number}: the line after @@ was not found: {header[:200]!r}.")
-            cursor = found + 1
+            cursor = index + 1
         same = sum(later.old == chunk.old and later.headers == chunk.headers for later in chunks[number - 1 :])
         start, taken = _place(lines, chunk, cursor, number, same)
         pieces += lines.pieces(chunk, start, taken)
@@ -274,17 +274,17 @@ def _place(lines: _Lines, chunk: Chunk, cursor: int, number: int, same: int) -> 
             at_end = lines.find(wanted, max(cursor, len(lines.texts) - len(wanted)))
             if at_end is not None:
                 return at_end, len(wanted)
-        found = lines.find_all(wanted, cursor)
-        if len(found) > same and chunk.line is not None and chunk.line - 1 in found:
+        starts = lines.find_all(wanted, cursor)
+        if len(starts) > same and chunk.line is not None and chunk.line - 1 in starts:
             return chunk.line - 1, len(wanted)
-        if len(found) > same and not chunk.headers:
-            shown = ", ".join(str(at + 1) for at in found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+        if len(starts) > same and not chunk.headers:
+            shown = ", ".join(str(at + 1) for at in starts[:_SHOWN]) + (", …" if len(starts) > _SHOWN else "")
             raise PatchError(
-                f"Change {number}: its lines match {len(found)} places, at lines {shown}. Begin it with @@ and the "
+                f"Change {number}: its lines match {len(starts)} places, at lines {shown}. Begin it with @@ and the "
                 "enclosing line, or add lines around it until it is unique."
             )
-        if found:
-            return found[0], len(wanted)
+        if starts:
+            return starts[0], len(wanted)
     if lines.find(old, 0) is not None:
         raise PatchError(
             f"Change {number}: its place is above the one before it, or above its @@ line. Put the changes of a file "
@@ -321,29 +321,29 @@ class _Lines:
             if have is None:
                 have = self._forms[index] = [form(line) for line in self.texts]
             asked = [form(line) for line in wanted]
-            found: list[int] = []
+            starts: list[int] = []
             for at in range(start, len(have) - len(asked) + 1):
                 if have[at] == asked[0] and have[at : at + len(asked)] == asked:
-                    found.append(at)
-            if found:
-                return found
+                    starts.append(at)
+            if starts:
+                return starts
         return []
 
     def pieces(self, chunk: Chunk, start: int, taken: int) -> list[Piece]:
         """Replacements as characters ``start`` to ``end`` and the new text."""
         made: list[Piece] = []
-        at, gone, added = start, start, list[str]()
+        at, begin, added = start, start, list[str]()
         for sign, text in (*chunk.lines, (" ", None)):
             if sign == "+" and text is not None:
                 added.append(text)
             elif sign == "-":
                 at += 1
             else:
-                if added or at > gone:
-                    made.append(self._piece(gone, at, added))
+                if added or at > begin:
+                    made.append(self._piece(begin, at, added))
                     added = []
                 at = min(at + 1, start + taken)
-                gone = at
+                begin = at
         return made
 
     def _piece(self, first: int, end: int, added: Sequence[str]) -> Piece:

@@ -91,10 +91,10 @@ def scrubbed_environment(
     that inject a start-up file, a library or an option into every program; and ``keys``, names known to hold secrets.
     ``no_color`` is the value of ``NO_COLOR`` when swecli started: a terminal interface may have removed it since.
     """
-    kept = {name: value for name, value in environment.items() if not is_withheld(name) and name not in keys}
+    variables = {name: value for name, value in environment.items() if not is_withheld(name) and name not in keys}
     if no_color is not None:
-        kept["NO_COLOR"] = no_color
-    return {**kept, **_SET}
+        variables["NO_COLOR"] = no_color
+    return {**variables, **_SET}
 
 
 def secret_values(environment: Mapping[str, str], keys: Collection[str] = ()) -> frozenset[str]:
@@ -226,8 +226,8 @@ class RunningCommand:
             others = [until] if until is not None else []
             await asyncio.wait([*waits, *others], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waits:
-                one.cancel()
+            for waiter in waits:
+                waiter.cancel()
         return self._ended.is_set()
 
     async def drained(self, limit: float = DRAIN) -> None:
@@ -246,9 +246,12 @@ class RunningCommand:
 
     def _members(self) -> list[tree.Process]:
         age = time.monotonic() - self.started
-        found = tree.members(self.pid, self.mark, gone=self._process.returncode is not None, seconds=age)
-        known = {process.pid for process in found}
-        return [*found, *(one for one in self._limit.members() if one.pid != self.pid and one.pid not in known)]
+        processes = tree.members(self.pid, self.mark, gone=self._process.returncode is not None, seconds=age)
+        known = {process.pid for process in processes}
+        return [
+            *processes,
+            *(process for process in self._limit.members() if process.pid != self.pid and process.pid not in known),
+        ]
 
     async def end(self, grace: float = CANCEL_GRACE) -> None:
         """End all its processes: SIGTERM, ``grace`` seconds, SIGKILL. Cancellation does not stop that."""
@@ -514,10 +517,10 @@ def _kill_tree(
 ) -> None:
     """Stop all processes, so that none starts another, then SIGKILL until none is left; bounded, because a process in
     uninterruptible sleep does not die."""
-    seen = {one.pid: one for one in known}
+    seen = {member.pid: member for member in known}
     _signal_group(process, known, signal.SIGSTOP)
     known = tree.stopped(members)
-    seen.update((one.pid, one) for one in known)
+    seen.update((member.pid, member) for member in known)
     _signal_group(process, known, signal.SIGKILL)
     for _ in range(20):
         tree.signal_each(known, signal.SIGKILL)
@@ -525,7 +528,7 @@ def _kill_tree(
         known = members()
         if not known:
             break
-        seen.update((one.pid, one) for one in known)
+        seen.update((member.pid, member) for member in known)
         time.sleep(0.005)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=0.2)
@@ -539,5 +542,5 @@ def _kill_tree(
 
 def _signal_group(process: subprocess.Popen[bytes], known: list[tree.Process], number: signal.Signals) -> None:
     """Signal the command's group, unless its id may belong to another by now."""
-    if process.returncode is None or any(one.group == process.pid for one in known):
+    if process.returncode is None or any(member.group == process.pid for member in known):
         tree.signal_group(process.pid, number)

@@ -105,7 +105,7 @@ class ProcessLimit:
 def pids_folder(memberships: str, root: Path) -> Path | None:
     """Where a cgroup with a process limit could be created: below that of this process, so that its limits still apply.
     ``memberships`` is the text of /proc/self/cgroup."""
-    found: Path | None = None
+    folder: Path | None = None
     for line in memberships.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -113,12 +113,12 @@ def pids_folder(memberships: str, root: Path) -> Path | None:
             own = root / "pids" / path.lstrip("/")
             return own if own.is_dir() else root / "pids"  # a container sees only its own part
         if number == "0" and not controllers:
-            found = root / path.lstrip("/")
+            folder = root / path.lstrip("/")
     try:
-        offered = found is not None and "pids" in (found / "cgroup.subtree_control").read_text("ascii").split()
+        offered = folder is not None and "pids" in (folder / "cgroup.subtree_control").read_text("ascii").split()
     except OSError:
         offered = False
-    return found if offered else None
+    return folder if offered else None
 
 
 def _new_group(most: int) -> Path | None:

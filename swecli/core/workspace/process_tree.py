@@ -112,9 +112,9 @@ def inspect(pid: int) -> Process | None:
     import psutil
 
     try:
-        found = psutil.Process(pid)
-        with found.oneshot():
-            return None if found.status() in _ENDED else _process(found)
+        process = psutil.Process(pid)
+        with process.oneshot():
+            return None if process.status() in _ENDED else _process(process)
     except (psutil.Error, OSError):
         return None
 
@@ -123,10 +123,10 @@ _ENDED = ("zombie", "dead")
 """``psutil.STATUS_ZOMBIE`` and ``psutil.STATUS_DEAD``."""
 
 
-def _process(found: psutil.Process) -> Process:
+def _process(process: psutil.Process) -> Process:
     """The details of an existing process, including a zombie."""
-    pid = found.pid
-    return Process(pid, _stamp(found), found.ppid(), os.getpgid(pid), os.getsid(pid))
+    pid = process.pid
+    return Process(pid, _stamp(process), process.ppid(), os.getpgid(pid), os.getsid(pid))
 
 
 class _Listed(Struct, frozen=True):
@@ -144,7 +144,7 @@ def _listed(pid: int) -> _Listed | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()  # proc(5), from the third on
-        parent, group, session, threads = (int(fields[place]) for place in (1, 2, 3, 17))
+        parent, group, session, threads = (int(fields[index]) for index in (1, 2, 3, 17))
         started = str(round(int(fields[19]) / os.sysconf("SC_CLK_TCK") * 100))
     except (OSError, IndexError, ValueError):
         return None
@@ -159,18 +159,18 @@ def _start_time(pid: int) -> str | None:
     import psutil
 
     try:
-        found = psutil.Process(pid)
-        return None if found.status() in _ENDED else _stamp(found)
+        process = psutil.Process(pid)
+        return None if process.status() in _ENDED else _stamp(process)
     except psutil.NoSuchProcess:
         return None
     except psutil.Error:
         return ""
 
 
-def _stamp(found: psutil.Process) -> str:
+def _stamp(process: psutil.Process) -> str:
     """The start in hundredths of a second. ``create_time()`` changes when the system's clock is set; psutil's own
     identity does not."""
-    started: float | None = cast("Any", found)._ident[1]
+    started: float | None = cast("Any", process)._ident[1]
     return "" if started is None else str(round(started * 100))
 
 
@@ -190,17 +190,17 @@ def members(leader: int, mark: str, *, gone: bool = False, seconds: float = math
     leader's status was collected, so another process may have its id. ``seconds`` is how long ago it was started."""
     marks = dict(_everyone(leader, seconds))
     everyone = list(marks)
-    found = {process.pid: process for process, each in marks.items() if each == mark}
+    by_pid = {process.pid: process for process, each in marks.items() if each == mark}
     # An id is not reused while a group or a session has it.
-    if not gone or any(leader in (process.session, process.group) for process in found.values()):
-        found |= {process.pid: process for process in everyone if leader in (process.session, process.group)}
-    parents = set(found) if gone else {*found, leader}
-    while below := [process for process in everyone if process.pid not in found and process.parent in parents]:
-        found.update((process.pid, process) for process in below)
-        parents.update(found)
-    found.pop(leader, None)
-    found.pop(os.getpid(), None)
-    return list(found.values())
+    if not gone or any(leader in (process.session, process.group) for process in by_pid.values()):
+        by_pid |= {process.pid: process for process in everyone if leader in (process.session, process.group)}
+    parents = set(by_pid) if gone else {*by_pid, leader}
+    while below := [process for process in everyone if process.pid not in by_pid and process.parent in parents]:
+        by_pid.update((process.pid, process) for process in below)
+        parents.update(by_pid)
+    by_pid.pop(leader, None)
+    by_pid.pop(os.getpid(), None)
+    return list(by_pid.values())
 
 
 async def all_ended(processes: Iterable[Process]) -> None:
@@ -263,17 +263,17 @@ def end_owned() -> list[Process]:
 def stopped(members: Callable[[], list[Process]]) -> list[Process]:
     """Stop the ``members``, then search again until no more appear: a stopped process starts none. Returns all.
     Bounded, because another program may continue them."""
-    found: dict[Process, None] = {}
+    processes: dict[Process, None] = {}
     for _ in range(_MAX_SEARCHES):
-        fresh = [process for process in members() if process not in found]
+        fresh = [process for process in members() if process not in processes]
         if not fresh:
             break
-        found.update(dict.fromkeys(fresh))
+        processes.update(dict.fromkeys(fresh))
         for group in {process.group for process in fresh}:
-            if group in {process.pid for process in found}:  # theirs, not that of their starter
+            if group in {process.pid for process in processes}:  # theirs, not that of their starter
                 signal_group(group, signal.SIGSTOP)
         signal_each(fresh, signal.SIGSTOP)
-    return list(found)
+    return list(processes)
 
 
 def adopt_orphans(on: bool) -> None:
@@ -344,14 +344,14 @@ def collect_session(leader: int) -> None:
 
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
-            found = psutil.Process(pid)
+            process = psutil.Process(pid)
             if (
                 pid != leader
-                and found.ppid() == os.getpid()
-                and found.status() == psutil.STATUS_ZOMBIE
+                and process.ppid() == os.getpid()
+                and process.status() == psutil.STATUS_ZOMBIE
                 and os.getsid(pid) == leader
             ):
-                collect([_process(found)])
+                collect([_process(process)])
 
 
 def _marked() -> Iterator[tuple[Process, Mapping[str, str]]]:
@@ -364,10 +364,10 @@ def _marked() -> Iterator[tuple[Process, Mapping[str, str]]]:
 
     for pid in pids:
         with contextlib.suppress(psutil.Error, OSError):
-            found = psutil.Process(pid)
-            environment = _environment(found)
-            if MARK in environment and found.status() not in _ENDED:
-                yield _process(found), environment
+            process = psutil.Process(pid)
+            environment = _environment(process)
+            if MARK in environment and process.status() not in _ENDED:
+                yield _process(process), environment
 
 
 def _perhaps_marked() -> list[int]:
@@ -376,13 +376,13 @@ def _perhaps_marked() -> list[int]:
         import psutil
 
         return psutil.pids()
-    found: list[int] = []
+    pids: list[int] = []
     mark = f"{MARK}=".encode()
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if mark in environment.read_bytes():
-                found.append(int(environment.parent.name))
-    return found
+                pids.append(int(environment.parent.name))
+    return pids
 
 
 def _everyone(leader: int, seconds: float) -> Iterator[tuple[Process, str]]:
@@ -400,12 +400,12 @@ def _everyone(leader: int, seconds: float) -> Iterator[tuple[Process, str]]:
 
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
-            found = psutil.Process(pid)
-            if int(_stamp(found) or oldest) < oldest:
+            process = psutil.Process(pid)
+            if int(_stamp(process) or oldest) < oldest:
                 continue
-            with found.oneshot():
-                if found.status() not in _ENDED:
-                    yield _process(found), _environment(found).get(MARK, "")
+            with process.oneshot():
+                if process.status() not in _ENDED:
+                    yield _process(process), _environment(process).get(MARK, "")
 
 
 def _younger(leader: int, seconds: float) -> list[int]:

@@ -262,9 +262,9 @@ def find_ripgrep(search_path: str, roots: tuple[Path, ...]) -> str | None:
     for folder in search_path.split(os.pathsep):
         if not os.path.isabs(folder):
             continue
-        found = which("rg", path=folder)
-        if found and not any(Path(found).resolve().is_relative_to(root) for root in roots):
-            return found
+        program = which("rg", path=folder)
+        if program and not any(Path(program).resolve().is_relative_to(root) for root in roots):
+            return program
     return None
 
 
@@ -377,9 +377,9 @@ def _result(request: SearchRequest, done: Captured, left_out: int) -> SearchResu
 
 
 def _found(lines: Iterable[Line], incomplete: str, left_out: int) -> SearchResult:
-    kept = sorted(lines, key=lambda line: (str(line.path), line.number))
-    matched = [line for line in kept if line.matched]
-    return SearchResult(tuple(kept), len(matched), len({line.path for line in matched}), incomplete, left_out)
+    ordered = sorted(lines, key=lambda line: (str(line.path), line.number))
+    matched = [line for line in ordered if line.matched]
+    return SearchResult(tuple(ordered), len(matched), len({line.path for line in matched}), incomplete, left_out)
 
 
 def _whole_name(begun: bytes, rest: bytes, folder: Path) -> bytes:

@@ -102,5 +102,5 @@ def _ending(text: str) -> str:
     """The newest whole lines, or the end of a line longer than the limit."""
     if len(text) <= NEWEST:
         return text
-    kept = text[-NEWEST:]
-    return kept.partition("\n")[2] or kept
+    ending = text[-NEWEST:]
+    return ending.partition("\n")[2] or ending

@@ -271,9 +271,9 @@ def decode(raw: bytes) -> TextFile:
     single-byte one."""
     for bom, codec, label in _BOMS:
         if raw.startswith(bom):
-            found = _with_bom(raw, bom, codec, label)
-            if found is not None:
-                return found
+            file = _with_bom(raw, bom, codec, label)
+            if file is not None:
+                return file
     return _without_bom(raw)
 
 
@@ -282,8 +282,8 @@ def marked_text(raw: bytes) -> str | None:
     others."""
     if not raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
         return None
-    found = decode(raw)
-    return found.text.encode("utf-8", "replace").decode("utf-8") if found.bom else None
+    file = decode(raw)
+    return file.text.encode("utf-8", "replace").decode("utf-8") if file.bom else None
 
 
 def _with_bom(raw: bytes, bom: bytes, codec: str, label: str) -> TextFile | None:
@@ -311,8 +311,8 @@ def _without_bom(raw: bytes) -> TextFile:
         return TextFile(raw, lenient, b"", "utf-8", "surrogateescape", "UTF-8 with invalid bytes")
     from swecli.core.workspace.east_asian import LEAST, east_asian  # few files need it
 
-    if stray >= LEAST and "\0" not in lenient and (found := east_asian(raw)) is not None:
-        encoding, text = found
+    if stray >= LEAST and "\0" not in lenient and (decoded := east_asian(raw)) is not None:
+        encoding, text = decoded
         return TextFile(raw, text, b"", encoding.codec, "strict", encoding.label)
     if any(0x80 <= byte <= 0x9F for byte in raw):
         try:

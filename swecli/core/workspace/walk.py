@@ -73,11 +73,11 @@ class IgnoreRules:
         if known is None:
             known, parts = (), folder.split("/") if folder else []
             for depth in range(len(parts) + 1):
-                place = "/".join(parts[:depth])
-                if place not in self._by_folder:
-                    own = self._load(place)
-                    self._by_folder[place] = ((len(place) + bool(place), own), *known) if own is not None else known
-                known = self._by_folder[place]
+                parent = "/".join(parts[:depth])
+                if parent not in self._by_folder:
+                    own = self._load(parent)
+                    self._by_folder[parent] = ((len(parent) + bool(parent), own), *known) if own is not None else known
+                known = self._by_folder[parent]
         return known
 
     def _load(self, folder: str) -> _Patterns | None:
@@ -101,8 +101,8 @@ class IgnoreRules:
 def _excludes_of(root: Path) -> tuple[str, ...]:
     """Path of a repository's own ignore file, which all its work trees share; empty outside a repository."""
     try:
-        place = git_directory(root) or root / ".git"  # which may be a link
-        return (str(common_directory(place) / "info" / "exclude"),)
+        directory = git_directory(root) or root / ".git"  # which may be a link
+        return (str(common_directory(directory) / "info" / "exclude"),)
     except OSError:
         return ()
 
@@ -128,8 +128,8 @@ class _Patterns:
 
 
 def _union(spec: GitIgnoreSpec) -> re.Pattern[str]:
-    told = [cast("re.Pattern[str] | None", one.regex) for one in spec.patterns if one.include is not None]
-    return re.compile("|".join(_GROUP_NAME.sub("(?:", one.pattern) for one in told if one is not None) or r"(?!)")
+    told = [cast("re.Pattern[str] | None", pattern.regex) for pattern in spec.patterns if pattern.include is not None]
+    return re.compile("|".join(_GROUP_NAME.sub("(?:", regex.pattern) for regex in told if regex is not None) or r"(?!)")
 
 
 def ignore_root(start: Path, roots: Iterable[Path]) -> Path:
@@ -193,7 +193,7 @@ class Glob:
     def __init__(self, pattern: str) -> None:
         self._negated = pattern.startswith("!")
         bare = pattern.removeprefix("!").removeprefix("./").rstrip("/")
-        self._alternatives = tuple(_segments(one) for one in _alternatives(bare))
+        self._alternatives = tuple(_segments(alternative) for alternative in _alternatives(bare))
 
     def matches(self, path: str) -> bool:
         parts = tuple(path.split("/"))
@@ -280,10 +280,10 @@ def walk(
 def _entries(folder: Path) -> list[tuple[str, bool, bool]]:
     try:
         with os.scandir(folder) as entries:
-            found = [
+            listing = [
                 (entry.name, entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False))
                 for entry in entries
             ]
     except OSError:
         return []
-    return sorted(found)
+    return sorted(listing)

@@ -96,8 +96,8 @@ def _search(path: Path, name: str, pattern: re.Pattern[str], context: int, write
     lines = file.text.split("\n")
     if file.final_newline:
         lines.pop()
-    found = ((number, pattern.search(line.removesuffix("\r"))) for number, line in enumerate(lines))
-    hits = {number: match.start() for number, match in found if match}
+    matches = ((number, pattern.search(line.removesuffix("\r"))) for number, line in enumerate(lines))
+    hits = {number: match.start() for number, match in matches if match}
     wanted = {near for hit in hits for near in range(max(0, hit - context), min(len(lines), hit + context + 1))}
     if hits:
         write(
@@ -138,25 +138,25 @@ def main() -> int:
 
 def _list(request: dict[str, Any], stop: Callable[[], bool]) -> None:
     glob = Glob(request["glob"]) if request["glob"] else None
-    found: list[tuple[str, bool, int]] = []
+    entries: list[tuple[str, bool, int]] = []
     complete = True
     for count, entry in enumerate(walk(*_place(request), max_depth=request["depth"], stop=stop)):
         if count >= _MAX_ENTRIES:
             complete = False
             break
         if glob is None or glob.matches(entry.path):
-            found.append((entry.path, entry.is_dir, entry.depth))
+            entries.append((entry.path, entry.is_dir, entry.depth))
     limit = int(request["limit"])
-    shown = _shallow(found, limit)
-    result = {"total": len(found), "complete": complete and not stop(), "entries": sorted(shown)}
+    shown = _shallow(entries, limit)
+    result = {"total": len(entries), "complete": complete and not stop(), "entries": sorted(shown)}
     sys.stdout.write(json.dumps(result))
 
 
-def _shallow(found: list[tuple[str, bool, int]], limit: int) -> list[tuple[str, bool, int]]:
+def _shallow(entries: list[tuple[str, bool, int]], limit: int) -> list[tuple[str, bool, int]]:
     """Whole levels of the tree as far as they fit, then the first entries of the next level."""
-    if len(found) <= limit:
-        return found
-    return sorted(found, key=lambda entry: (entry[2], entry[0]))[:limit]
+    if len(entries) <= limit:
+        return entries
+    return sorted(entries, key=lambda entry: (entry[2], entry[0]))[:limit]
 
 
 def _search_request(request: dict[str, Any], stop: Callable[[], bool]) -> None:
