@@ -46,7 +46,7 @@ class Catalogue(Struct, frozen=True):
     def invocables(self) -> tuple[Invocable, ...]:
         """Everything that users can call with a slash, by name."""
         names = sorted({*self.commands, *(name for name, skill in self.skills.items() if skill.for_user)})
-        return tuple(found for name in names if (found := self.invocable(name)) is not None)
+        return tuple(invocable for name in names if (invocable := self.invocable(name)) is not None)
 
     @property
     def skill_folders(self) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def read_front_matter(text: str) -> FrontMatter:
     fields = reader.mapping(0, 0)
     reader.close()
     body = "\n".join(lines[end + 1 :])
-    return FrontMatter(fields, body, reader.lines, tuple(sorted(reader.problems, key=lambda one: one.line)))
+    return FrontMatter(fields, body, reader.lines, tuple(sorted(reader.problems, key=lambda problem: problem.line)))
 
 
 class _Reader:
@@ -134,8 +134,8 @@ class _Reader:
             self._problem(self._stray[0][0], text)
         if self._twice:
             names = ", ".join(f"`{key}`" for key in self._twice)
-            one = len(self._twice) == 1
-            text = f"{names} {'appears' if one else 'appear'} twice; the first one applies"
+            single = len(self._twice) == 1
+            text = f"{names} {'appears' if single else 'appear'} twice; the first one applies"
             self._problem(min(self._twice.values()), text)
 
     def _problem(self, at: int, text: str) -> None:
@@ -164,26 +164,26 @@ class _Reader:
         return -1
 
     def mapping(self, indent: int, depth: int) -> dict[str, Value]:
-        found: dict[str, Value] = {}
-        while (here := self._next()) >= indent:
+        fields: dict[str, Value] = {}
+        while (indentation := self._next()) >= indent:
             at = self._at
             line = self._lines[at].strip()
-            match = _KEY.match(line) if here == indent else None
+            match = _KEY.match(line) if indentation == indent else None
             if match is None:
-                why = "is indented too far" if here > indent else "is not `key: value`"
+                why = "is indented too far" if indentation > indent else "is not `key: value`"
                 self._stray.append((at, why))
                 self._at += 1
                 continue
             key = next(part for part in match.groups()[:3] if part is not None).strip()
             self._at += 1
             value = self._value((match[4] or "").strip(), at, indent, depth)
-            if key in found:
+            if key in fields:
                 self._twice.setdefault(key, at)
                 continue
-            found[key] = value
+            fields[key] = value
             if depth == 0:
                 self.lines[key] = at + 2
-        return found
+        return fields
 
     def _value(self, rest: str, at: int, indent: int, depth: int) -> Value:
         if block := _BLOCK.fullmatch(rest):
@@ -194,25 +194,25 @@ class _Reader:
             return self._quoted(rest, at, indent)
         if rest and not rest.startswith("#"):
             return " ".join([_without_comment(rest), *self._continued(indent)]).strip()
-        here = self._next()
-        if here < 0 or depth >= _DEEPEST:
+        indentation = self._next()
+        if indentation < 0 or depth >= _DEEPEST:
             return ""
-        if (here >= indent and self._lines[self._at].strip().startswith(("- ", "-\t"))) or (
-            here >= indent and self._lines[self._at].strip() == "-"
+        if (indentation >= indent and self._lines[self._at].strip().startswith(("- ", "-\t"))) or (
+            indentation >= indent and self._lines[self._at].strip() == "-"
         ):
-            return self._list(here, depth + 1)
-        if here > indent:
+            return self._list(indentation, depth + 1)
+        if indentation > indent:
             rest = self._lines[self._at].strip()
             if rest[0] in "[{'\"" and not _KEY.match(rest):
                 self._at += 1
                 return self._value(rest, self._at - 1, indent, depth + 1)
             if _KEY.match(self._lines[self._at].strip()):
-                return self.mapping(here, depth + 1)
+                return self.mapping(indentation, depth + 1)
             return " ".join(self._continued(indent))
         return ""
 
     def _list(self, indent: int, depth: int) -> list[Value]:
-        found: list[Value] = []
+        items: list[Value] = []
         while self._next() == indent:
             at = self._at
             line = self._lines[at].strip()
@@ -225,10 +225,10 @@ class _Reader:
                 inner = indent + 2
                 self._at = at
                 self._lines[at] = " " * inner + rest
-                found.append(self.mapping(inner, depth + 1))
+                items.append(self.mapping(inner, depth + 1))
             else:
-                found.append(self._value(rest, at, indent, depth))
-        return found
+                items.append(self._value(rest, at, indent, depth))
+        return items
 
     def _deeper(self, indent: int) -> bool:
         """Whether the next line with content belongs to the key on the line of a dash at ``indent``."""
@@ -305,12 +305,12 @@ class _Reader:
         return _flow_value(text, 0)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     """The character of an escape in a text with double quotes; an unknown escape stays as it is."""
-    if found[4]:
-        return _ESCAPES.get(found[4], found[0])
-    code = int(found[1] or found[2] or found[3], 16)
-    return chr(code) if code <= sys.maxunicode else found[0]
+    if match[4]:
+        return _ESCAPES.get(match[4], match[0])
+    code = int(match[1] or match[2] or match[3], 16)
+    return chr(code) if code <= sys.maxunicode else match[0]
 
 
 def _closing(text: str) -> int:
@@ -329,7 +329,7 @@ def _closing(text: str) -> int:
 
 
 def _balanced(text: str) -> bool:
-    return all(text.count(one) <= text.count(other) for one, other in ("[]", "{}"))
+    return all(text.count(opening) <= text.count(other) for opening, other in ("[]", "{}"))
 
 
 def _flow_value(text: str, depth: int) -> Value:
@@ -370,5 +370,5 @@ def _flow_parts(text: str) -> list[str] | None:
 
 def _without_comment(text: str) -> str:
     """The text before a comment, which begins with a blank and a number sign followed by a blank."""
-    found = re.search(r"\s#(?:\s|$)", text)
-    return text[: found.start()].rstrip() if found else text
+    match = re.search(r"\s#(?:\s|$)", text)
+    return text[: match.start()].rstrip() if match else text

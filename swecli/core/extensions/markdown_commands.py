@@ -157,18 +157,18 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
             used[0] = used[0] or _BRACED in text
             return text.replace(_BRACED, quoted)
 
-        def value(found: re.Match[str]) -> str:
-            if found[1]:
-                return found[1]
-            if found[5] or (found[3] and not arguments):
-                return found[0]
-            if found[4]:
-                return folder if found[4] == "SKILL_DIR" else str(called.origin.source.root or found[0])
+        def value(match: re.Match[str]) -> str:
+            if match[1]:
+                return match[1]
+            if match[5] or (match[3] and not arguments):
+                return match[0]
+            if match[4]:
+                return folder if match[4] == "SKILL_DIR" else str(called.origin.source.root or match[0])
             used[0] = True
-            if found[2] is not None:  # counts from 0, as its inventors do
-                return words[int(found[2])] if int(found[2]) < len(words) else ""
-            if found[3] is not None:
-                return words[int(found[3]) - 1] if int(found[3]) <= len(words) else ""
+            if match[2] is not None:  # counts from 0, as its inventors do
+                return words[int(match[2])] if int(match[2]) < len(words) else ""
+            if match[3] is not None:
+                return words[int(match[3]) - 1] if int(match[3]) <= len(words) else ""
             return arguments
 
         return _PLACEHOLDER.sub(value, text)
@@ -224,7 +224,7 @@ class _Call(Struct, frozen=True):
 def _parts(body: str, lookup: Lookup) -> list[str | Shell | _Call]:
     """The text, the shell commands and the calls in it. Fenced code is an example: fenced Markdown runs nothing, and no
     fenced code calls anything, but the output of a command is meant to stand in it."""
-    found: list[str | Shell | _Call] = []
+    parts: list[str | Shell | _Call] = []
     blocks = _fenced(body)
     starts = [block.start for block in blocks]
 
@@ -238,19 +238,19 @@ def _parts(body: str, lookup: Lookup) -> list[str | Shell | _Call]:
         for match in _CALL.finditer(body, at, end):
             called = None if block_of(match.start()) is not None else lookup(match[1].lower())
             if called is not None:
-                found.extend((body[at : match.start()], _Call(called, match[2] or "")))
+                parts.extend((body[at : match.start()], _Call(called, match[2] or "")))
                 at = match.end()
-        found.append(body[at:end])
+        parts.append(body[at:end])
 
     at = 0
     for match in _SHELL.finditer(body):
         block = block_of(match.start())
         if block is None or not block.is_markdown:
             take(match.start())
-            found.append(Shell(match[1] or match[2] or ""))
+            parts.append(Shell(match[1] or match[2] or ""))
             at = match.end()
     take(len(body))
-    return found
+    return parts
 
 
 class _Block(NamedTuple):
@@ -272,15 +272,15 @@ def _without_fenced(text: str) -> str:
 
 def _fenced(body: str) -> list[_Block]:
     """All fenced code, in order; an unclosed block ends with the text."""
-    found: list[_Block] = []
+    blocks: list[_Block] = []
     fence, begin, is_markdown = "", 0, False
     for line in _FENCE_LINE.finditer(body):
         if not fence:
             fence, begin, is_markdown = line[1], line.start(), line[2].lower() in ("markdown", "md")
         elif line[1].startswith(fence) and not line[2]:
-            found.append(_Block(begin, line.end(), is_markdown))
+            blocks.append(_Block(begin, line.end(), is_markdown))
             fence = ""
-    return found + ([_Block(begin, len(body), is_markdown)] if fence else [])
+    return blocks + ([_Block(begin, len(body), is_markdown)] if fence else [])
 
 
 def _words(arguments: str) -> list[str]:

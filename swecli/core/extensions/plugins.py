@@ -84,7 +84,7 @@ def installed_plugins(home: Path, cwd: Path) -> InstalledPlugins:
     problems: list[str] = []
     enabled = _object(home / _SETTINGS, "enabledPlugins", "no plugin of Claude Code is used", problems)
     listed = _object(home / INSTALLED_PLUGINS, "plugins", "the plugins in it are ignored", problems)
-    found: dict[str, Plugin] = {}
+    plugins: dict[str, Plugin] = {}
     for key, value in listed.items():
         if enabled.get(key) is not True:
             continue
@@ -97,9 +97,9 @@ def installed_plugins(home: Path, cwd: Path) -> InstalledPlugins:
             if isinstance(project, str) and not cwd.is_relative_to(project):
                 continue
             plugin = read_plugin(Path(root), key.partition("@")[0])
-            if found.setdefault(plugin.name, plugin) is plugin:
+            if plugins.setdefault(plugin.name, plugin) is plugin:
                 problems += plugin.problems
-    return InstalledPlugins(tuple(found[name] for name in sorted(found))[:MOST_PLUGINS], tuple(problems))
+    return InstalledPlugins(tuple(plugins[name] for name in sorted(plugins))[:MOST_PLUGINS], tuple(problems))
 
 
 def read_plugin(root: Path, name: str = "", entry: Mapping[str, Any] | None = None) -> Plugin:
@@ -113,8 +113,8 @@ def read_plugin(root: Path, name: str = "", entry: Mapping[str, Any] | None = No
     name = as_name(name or (given if isinstance(given, str) else "") or root.name) or "plugin"
     folders: list[PluginFolder] = []
     for kind in EXTENSION_FOLDERS:
-        for said in (manifest.get(kind), entry.get(kind)):
-            folders += _named_folders(root, cast("Kind", kind), said, problems)
+        for named in (manifest.get(kind), entry.get(kind)):
+            folders += _named_folders(root, cast("Kind", kind), named, problems)
         if os.path.isdir(root / kind):
             folders.append(PluginFolder(cast("Kind", kind), root / kind, kind))
     if os.path.isfile(root / SKILL_FILE) and not any(folder.kind == "skills" for folder in folders):
@@ -124,37 +124,35 @@ def read_plugin(root: Path, name: str = "", entry: Mapping[str, Any] | None = No
         root,
         tuple(dict.fromkeys(folders)),
         tuple(what for what, key, file in _PROGRAMS if os.path.isfile(root / file) or key in manifest or key in entry),
-        tuple(
-            what for what, key, place in _WITHOUT_EFFECT if (place and os.path.exists(root / place)) or key in manifest
-        ),
+        tuple(what for what, key, path in _WITHOUT_EFFECT if (path and os.path.exists(root / path)) or key in manifest),
         tuple(problems),
         document,
         entry,
     )
 
 
-def _named_folders(root: Path, kind: Kind, said: object, problems: list[str]) -> Iterator[PluginFolder]:
+def _named_folders(root: Path, kind: Kind, value: object, problems: list[str]) -> Iterator[PluginFolder]:
     """The places that a manifest names for a kind: folders with extensions, or single ones."""
-    given = cast("list[object]", said) if isinstance(said, list) else [] if said is None else [said]
+    given = cast("list[object]", value) if isinstance(value, list) else [] if value is None else [value]
     for name in given:
-        place = inside(root, name)
-        if place is None:
+        path = inside(root, name)
+        if path is None:
             problems.append(f"{root / MANIFEST}: {kind}: {str(name)[:80]!r} is not a place inside the plugin; ignored.")
-        elif kind == "skills" and os.path.isfile(place / SKILL_FILE):
-            yield PluginFolder(kind, place.parent, os.path.relpath(place, root), place.name)
-        elif os.path.isdir(place) and place != root:
-            yield PluginFolder(kind, place, os.path.relpath(place, root))
-        elif os.path.isfile(place):
-            yield PluginFolder(kind, place.parent, os.path.relpath(place, root), place.name)
+        elif kind == "skills" and os.path.isfile(path / SKILL_FILE):
+            yield PluginFolder(kind, path.parent, os.path.relpath(path, root), path.name)
+        elif os.path.isdir(path) and path != root:
+            yield PluginFolder(kind, path, os.path.relpath(path, root))
+        elif os.path.isfile(path):
+            yield PluginFolder(kind, path.parent, os.path.relpath(path, root), path.name)
 
 
 def inside(root: Path, name: object) -> Path | None:
     """The path of a name relative to the plugin; None if it leads out, also by a link, or is no plain text."""
     if not isinstance(name, str) or not name.isprintable() or os.path.isabs(name) or ".." in name.split("/"):
         return None
-    place = Path(os.path.normpath(root / name))
-    real = Path(os.path.realpath(place))
-    return place if real == Path(os.path.realpath(root)) or real.is_relative_to(os.path.realpath(root)) else None
+    path = Path(os.path.normpath(root / name))
+    real = Path(os.path.realpath(path))
+    return path if real == Path(os.path.realpath(root)) or real.is_relative_to(os.path.realpath(root)) else None
 
 
 class Part(NamedTuple):
@@ -168,7 +166,7 @@ class Part(NamedTuple):
 def parts(plugin: Plugin, key: str, usual: str, ignored: str) -> tuple[list[Part], list[str]]:
     """The tables of one kind: of the usual file, of files that the manifest or a marketplace names, and those written
     there. With sentences about what is unusable; ``ignored`` ends them."""
-    found: list[Part] = []
+    tables: list[Part] = []
     problems: list[str] = []
     files: dict[Path, None] = {}
     if os.path.lexists(plugin.root / usual) and inside(plugin.root, usual) is not None:
@@ -177,19 +175,19 @@ def parts(plugin: Plugin, key: str, usual: str, ignored: str) -> tuple[list[Part
     market = Document(Path("marketplace.json"), plugin.entry)
     for document in filter(None, (manifest, market if plugin.entry else None)):
         value = (document.content or {}).get(key)
-        for one in cast("list[object]", value) if isinstance(value, list) else [] if value is None else [value]:
-            if isinstance(one, dict):
-                found.append(Part(document, (key,), cast("dict[str, Any]", one)))
-            elif (place := inside(plugin.root, one)) is not None and os.path.isfile(place):
-                files[place] = None
+        for item in cast("list[object]", value) if isinstance(value, list) else [] if value is None else [value]:
+            if isinstance(item, dict):
+                tables.append(Part(document, (key,), cast("dict[str, Any]", item)))
+            elif (path := inside(plugin.root, item)) is not None and os.path.isfile(path):
+                files[path] = None
             else:
-                problems.append(f"{document.at(key)}: {key}: {str(one)[:80]!r} is no file of the plugin; {ignored}.")
+                problems.append(f"{document.at(key)}: {key}: {str(item)[:80]!r} is no file of the plugin; {ignored}.")
     for file in files:
         document = read_document(file, "jsonc", ignored)
         if document is not None:
             problems += document.problems
-            found.append(Part(document, (), document.content or {}))
-    return found, problems
+            tables.append(Part(document, (), document.content or {}))
+    return tables, problems
 
 
 def _object(path: Path, key: str, ignored: str, problems: list[str]) -> Mapping[str, Any]:

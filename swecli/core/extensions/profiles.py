@@ -110,12 +110,12 @@ def read_profile(file: FoundFile) -> AgentProfile | None:
     prompt = front.body.strip()
     if not prompt:
         problems.append(Problem(0, "has no prompt: there is no text after the front matter"))
-    said = front.text("permissionMode") or front.text("mode")
-    key = said.replace("_", "-").lower()
+    wanted = front.text("permissionMode") or front.text("mode")
+    key = wanted.replace("_", "-").lower()
     key = key if key in _MODES else key.replace("-", "")
     if key not in _MODES:
         line = front.lines.get("permissionMode", front.lines.get("mode", 1))
-        problems.append(Problem(line, f"mode {said!r} is not available to agents; they work in the session's mode"))
+        problems.append(Problem(line, f"mode {wanted!r} is not available to agents; they work in the session's mode"))
     isolation = front.text("isolation")
     if isolation not in ("", "worktree"):
         problems.append(
@@ -140,11 +140,11 @@ def _tools(front: FrontMatter) -> tuple[tuple[str, ...] | None, tuple[str, ...]]
     """The named tools, None for all, and the refused ones. OpenCode writes both as one mapping, ``bash: false``: only
     ``"*": false`` limits an agent to those that are true."""
     refused = front.words("disallowedTools") or front.words("disallowed-tools") or ()
-    said = front.fields.get("tools")
-    if not isinstance(said, dict):
+    tools = front.fields.get("tools")
+    if not isinstance(tools, dict):
         return front.words("tools"), refused
-    on = tuple(name for name, value in said.items() if is_true(value))
-    off = tuple(name for name in said if name not in on)
+    on = tuple(name for name, value in tools.items() if is_true(value))
+    off = tuple(name for name in tools if name not in on)
     return (on, refused) if "*" in off else (None, (*refused, *off))
 
 
@@ -160,31 +160,31 @@ def resolve_profile(
         if unknown:
             problems.append(Problem(0, f"tools not available here: {', '.join(unknown)}"))
     refused, _ = _named(profile.disallowed, tools)
-    kept = tuple(name for name in tools if name in wanted and name not in refused and name not in NEVER)
+    allowed = tuple(name for name in tools if name in wanted and name not in refused and name not in NEVER)
     model = profile.model
     if model and models is not None and model not in models:
         problems.append(Problem(0, f"the model {model} is not available here; the session's model answers"))
         model = ""
     own = tightest(profile.mode, mode)
-    return ResolvedProfile(profile.name, profile.prompt, kept, model, own, tuple(unknown), tuple(problems))
+    return ResolvedProfile(profile.name, profile.prompt, allowed, model, own, tuple(unknown), tuple(problems))
 
 
-def _named(said: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+def _named(texts: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """The matching tools, and names that match none."""
-    found: list[str] = []
+    matched: list[str] = []
     unknown: list[str] = []
-    for text in said:
+    for text in texts:
         name = text.partition("(")[0].strip()
         if name == "*":
-            found += tools
+            matched += tools
             continue
         prefix = name.removesuffix("__*").removesuffix("*")
         meant = [tool for tool in tools if tool == name or (name.startswith("mcp__") and _of_server(tool, prefix))]
         meant = meant or [tool for tool in _TOOLS.get(name.lower(), ()) if tool in tools]
         if not meant and name.lower() not in NEVER:
             unknown.append(name)
-        found += meant
-    return tuple(dict.fromkeys(found)), unknown
+        matched += meant
+    return tuple(dict.fromkeys(matched)), unknown
 
 
 def _of_server(tool: str, prefix: str) -> bool:
@@ -199,10 +199,10 @@ def built_in_profiles() -> tuple[AgentProfile, ...]:
     """Built-in profiles; a file with the same name replaces one."""
     folder = Path(__file__).parent / "agents"
     source = Source("agents", folder, BUILT_IN)
-    found: list[AgentProfile] = []
+    profiles: list[AgentProfile] = []
     for path in sorted(folder.glob("*.md")):
         origin = Origin(path, BUILT_IN, source)
         profile = read_profile(FoundFile(origin, (path.stem,), path.read_text(encoding="utf-8")))
         assert profile is not None  # a file of ours
-        found.append(profile)
-    return tuple(found)
+        profiles.append(profile)
+    return tuple(profiles)

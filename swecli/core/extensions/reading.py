@@ -30,7 +30,7 @@ def read_catalogue(
     commands: dict[str, MarkdownCommand] = {}
     profiles: dict[str, AgentProfile] = {}
     waiting: list[Waiting] = []
-    problems: list[tuple[Kind, str]] = [(_kind_of(place), _sentence(place, problem)) for place, problem in unread]
+    problems: list[tuple[Kind, str]] = [(_kind_of(label), _sentence(label, problem)) for label, problem in unread]
     broken = [text for _, text in problems]
 
     def add(kind: Kind, taken: dict[str, Definition], made: Definition, text: str) -> None:
@@ -83,8 +83,8 @@ def _clashes(
     skills: dict[str, Skill], commands: dict[str, MarkdownCommand], built_in: Collection[str]
 ) -> Iterable[tuple[Kind, str]]:
     for name in [name for name in commands if name in built_in]:
-        place = commands.pop(name).origin.shown
-        yield "commands", f"{place}: /{name} is a command of swecli, which takes precedence; rename the file"
+        origin = commands.pop(name).origin.shown
+        yield "commands", f"{origin}: /{name} is a command of swecli, which takes precedence; rename the file"
     for name, skill in skills.items():
         if name in built_in:
             text = f"/{name} is a command of swecli; use the skill with /skill {name}"
@@ -93,14 +93,14 @@ def _clashes(
             yield "commands", f"{commands[name].origin.shown}: /{name} is also a skill, which takes precedence"
 
 
-def _kind_of(place: str) -> Kind:
+def _kind_of(label: str) -> Kind:
     """The kind that the label of a source names; folders of these names may be below it."""
-    return next((kind for part in place.split("/") for kind in get_args(Kind) if part == kind), "skills")
+    return next((kind for part in label.split("/") for kind in get_args(Kind) if part == kind), "skills")
 
 
-def _sentence(place: str, problem: Problem) -> str:
+def _sentence(label: str, problem: Problem) -> str:
     at = f":{problem.line}" if problem.line else ""
-    return f"{place}{at}: {problem.text}"
+    return f"{label}{at}: {problem.text}"
 
 
 def difference(told: Catalogue, now: Catalogue, waiting: tuple[Waiting, ...], problems: tuple[str, ...]) -> Change:
@@ -116,7 +116,7 @@ def difference(told: Catalogue, now: Catalogue, waiting: tuple[Waiting, ...], pr
     for prefix, before, after in pairs:
         added += (f"{prefix}{name}" for name in after if name not in before)
         removed += (f"{prefix}{name}" for name in before if name not in after)
-        changed += (f"{prefix}{name}" for name, one in after.items() if name in before and before[name] != one)
+        changed += (f"{prefix}{name}" for name, item in after.items() if name in before and before[name] != item)
     return Change(tuple(added), tuple(changed), tuple(removed), waiting, problems, _for_model(told, now))
 
 
@@ -131,12 +131,12 @@ def skill_news(before: Mapping[str, str], now: Catalogue) -> str:
     new = [f"- {name}: {skill.description}" for name, skill in after.items() if name not in before]
     different = [name for name, skill in after.items() if before.get(name, skill.origin.digest) != skill.origin.digest]
     renewed = [f"- {name}: {after[name].description}" for name in different]
-    gone = [name for name in before if name not in after]
+    removed = [name for name in before if name not in after]
     parts = (
         "\n".join(["New skills, which `skill` gives you by name:", *new]) if new else "",
         "\n".join(["These skills have changed; your earlier copy of them is out of date:", *renewed])
         if renewed
         else "",
-        f"These skills no longer exist: {', '.join(gone)}." if gone else "",
+        f"These skills no longer exist: {', '.join(removed)}." if removed else "",
     )
     return "\n\n".join(part for part in parts if part)

@@ -86,16 +86,16 @@ def read_skill(file: FoundFile) -> Skill:
 
 def described(front: FrontMatter) -> str:
     """The description, otherwise the first words of the body."""
-    said = front.text("description")
+    description = front.text("description")
     first = next((line.strip("# ") for line in front.body.split("\n") if line.strip("# ")), "")
-    return (said or first)[:LONGEST]
+    return (description or first)[:LONGEST]
 
 
 def hint_of(front: FrontMatter) -> str:
     """The argument hint; YAML reads a bracketed hint as a list."""
     value = front.fields.get("argument-hint")
     if isinstance(value, list):
-        return f"[{', '.join(one for one in value if isinstance(one, str))}]"
+        return f"[{', '.join(word for word in value if isinstance(word, str))}]"
     return front.text("argument-hint")[:80]
 
 
@@ -164,19 +164,19 @@ def longest_that_fit(lengths: Sequence[int], room: int) -> int:
 
 
 def _fitting(skills: Sequence[Skill], lines: list[str], room: int) -> list[str]:
-    kept: list[str] = []
+    shown: list[str] = []
     for number, (skill, line) in enumerate(zip(skills, lines, strict=True)):
         name = f"- {skill.name}"
         rest = len(skills) - number - 1
         if len(line) + 1 + 10 * min(rest, 20) <= room:
-            kept.append(line)
+            shown.append(line)
         elif len(name) + 1 <= room - 80:
-            kept.append(name)
+            shown.append(name)
         else:
-            kept.append(f"- and {rest + 1} more: call `skill` with a word to find them")
+            shown.append(f"- and {rest + 1} more: call `skill` with a word to find them")
             break
-        room -= len(kept[-1]) + 1
-    return kept
+        room -= len(shown[-1]) + 1
+    return shown
 
 
 def _cut(text: str, length: int) -> str:
@@ -191,23 +191,23 @@ def instructions(skill: Skill, body: str) -> str:
     files = beside(skill.origin.folder)
     listed = f"\nFiles in it: {', '.join(files)}" if files else ""
     needs = f"\nIt needs: {skill.compatibility}" if skill.compatibility else ""
-    place = f"Relative paths in this skill are relative to its folder, {skill.origin.folder}.{listed}{needs}"
-    return f'<skill name="{skill.name}">\n{place}\n\n{body.strip()}\n</skill>'
+    about = f"Relative paths in this skill are relative to its folder, {skill.origin.folder}.{listed}{needs}"
+    return f'<skill name="{skill.name}">\n{about}\n\n{body.strip()}\n</skill>'
 
 
 def beside(folder: Path) -> list[str]:
     """Names of other files in a skill's folder, up to the limit."""
-    found: list[str] = []
-    for here, folders, names in os.walk(folder):
+    result: list[str] = []
+    for directory, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
-        relative = os.path.relpath(here, folder)
+        relative = os.path.relpath(directory, folder)
         prefix = "" if relative == "." else f"{relative}/"
-        found += (
+        result += (
             f"{prefix}{name}" for name in sorted(names) if not name.startswith(".") and prefix + name != "SKILL.md"
         )
-        if len(found) > _FILES:
-            return [*found[:_FILES], "…"]
-    return found
+        if len(result) > _FILES:
+            return [*result[:_FILES], "…"]
+    return result
 
 
 def near(skills: Iterable[Skill], words: str, most: int = 10) -> list[Skill]:

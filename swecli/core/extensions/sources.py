@@ -79,7 +79,7 @@ def places(
 ) -> tuple[Source, ...]:
     """Possible folders in order of precedence: the project's, from ``cwd`` up to its root, then the user's, then those
     of plugins. ``project`` includes those of the project. They need not exist."""
-    found: list[Source] = []
+    sources: list[Source] = []
     own = own_extensions(user_folder, home)
     users = {os.path.realpath(folder) for folder in own}
     start, root = Path(os.path.realpath(cwd)), trust_key(cwd)
@@ -91,14 +91,14 @@ def places(
                 if os.path.realpath(base) in users or not os.path.lexists(base):
                     continue
                 label = f"{os.path.relpath(base, start)}/"
-                found += _sources(base, label, folders, root)
+                sources += _sources(base, label, folders, root)
     for base, folders in own.items():
-        found += _sources(base, f"{_shown(base, home)}/", folders, None)
+        sources += _sources(base, f"{_shown(base, home)}/", folders, None)
     for plugin in plugins:
         for kind, folder, shown, only in plugin.folders:
             label = f"plugin {plugin.name}/{os.path.dirname(shown) if only else shown}".rstrip("/")
-            found.append(Source(kind, folder, label, plugin=plugin.name, root=plugin.root, only=only))
-    return tuple(found)
+            sources.append(Source(kind, folder, label, plugin=plugin.name, root=plugin.root, only=only))
+    return tuple(sources)
 
 
 def _sources(base: Path, label: str, folders: Mapping[str, str], project: Path | None) -> Iterator[Source]:
@@ -133,7 +133,7 @@ class Reader:
     def read(self, sources: Sequence[Source]) -> Found:
         """All files in the order of the sources, and problems with unreadable ones. Returns the same object if nothing
         changed."""
-        found: list[FoundFile] = []
+        files: list[FoundFile] = []
         problems: list[tuple[str, Problem]] = []
         seen: dict[str, _Seen] = {}
         for source in sources:
@@ -158,10 +158,10 @@ class Reader:
                 if now.problem is not None:
                     problems.append(now.problem)
                 if now.file is not None:
-                    found.append(now.file)
+                    files.append(now.file)
         self._seen = seen
-        if (tuple(found), tuple(problems)) != self._newest:
-            self._newest = tuple(found), tuple(problems)
+        if (tuple(files), tuple(problems)) != self._newest:
+            self._newest = tuple(files), tuple(problems)
         return self._newest
 
     def _look(self, name: str, source: Source) -> _Seen | None:

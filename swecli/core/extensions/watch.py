@@ -125,9 +125,11 @@ class ExtensionFiles:
         workspace or the user's home, because a link may lead anywhere."""
         now = self.now
         if self._readable[0] is not now:
-            kept = [os.path.realpath(folder) for folder in (Path.home(), self._home, self._cwd)]
+            personal = [os.path.realpath(folder) for folder in (Path.home(), self._home, self._cwd)]
             folders = (
-                folder for folder in now.skill_folders if not any(f"{one}/".startswith(f"{folder}/") for one in kept)
+                folder
+                for folder in now.skill_folders
+                if not any(f"{path}/".startswith(f"{folder}/") for path in personal)
             )
             self._readable = now, tuple(folders)
         return self._readable[1]
@@ -140,7 +142,7 @@ class ExtensionFiles:
 
     def approve(self, waiting: Sequence[Waiting]) -> str:
         """Use these files in their current state. Returns a sentence if that could not be stored."""
-        digests = [self._digest(one.origin) for one in waiting]
+        digests = [self._digest(item.origin) for item in waiting]
         self._accepted |= set(digests)
         trouble = self._keep(digests)
         self._read = None  # what it comes to is another thing now
@@ -157,7 +159,7 @@ class ExtensionFiles:
         seen after being told of them."""
         self.look()
         now = self.now
-        fresh = tuple(one for one in now.waiting if one not in seen.waiting)
+        fresh = tuple(item for item in now.waiting if item not in seen.waiting)
         wrong = tuple(text for kind, text in now.problems if (kind, text) not in seen.problems)
         if (now is seen.catalogue or now == seen.catalogue) and not fresh and not wrong:
             return None, seen

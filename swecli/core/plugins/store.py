@@ -73,14 +73,14 @@ class PluginStore:
             OSError: it can't be read.
         """
         listed: dict[str, Any] = read_json(self._file, "plugins", dict)
-        return {name: record for name, one in listed.items() if (record := _record(name, one)) is not None}
+        return {name: record for name, entry in listed.items() if (record := _record(name, entry)) is not None}
 
     def markets(self) -> dict[str, Market]:
         """All marketplaces by name; raises as ``records``."""
         if not os.path.exists(self._file):
             return {}
         listed: dict[str, Any] = read_json(self._file, "marketplaces", dict)
-        return {name: market for name, one in listed.items() if (market := _market(name, one)) is not None}
+        return {name: market for name, entry in listed.items() if (market := _market(name, entry)) is not None}
 
     def root_of(self, record: Record) -> Path:
         return self.folder / "copies" / record.digest[:20] / record.name
@@ -92,7 +92,7 @@ class PluginStore:
     def installed(self) -> tuple[tuple[Plugin, ...], tuple[str, ...]]:
         """The plugins whose copy is as the user allowed it, and a sentence for each other one. Reads all of their
         files."""
-        found: list[Plugin] = []
+        plugins: list[Plugin] = []
         problems: list[str] = []
         try:
             records = self.records()
@@ -111,9 +111,9 @@ class PluginStore:
                 problems.append(f"The plugin {name} is not what you allowed and is not used; {again}.")
                 continue
             plugin = read_plugin(root, name, record.entry)
-            found.append(replace(plugin, allowed=True, data=self.data_of(name)))
+            plugins.append(replace(plugin, allowed=True, data=self.data_of(name)))
             problems += plugin.problems
-        return tuple(found), tuple(problems)
+        return tuple(plugins), tuple(problems)
 
     @contextlib.contextmanager
     def candidate(
@@ -132,23 +132,23 @@ class PluginStore:
             OSError: it can't be read or stored.
         """
         make_private(self.folder)
-        place = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
+        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
         try:
-            scratch = place / "git"
+            scratch = temporary / "git"
             scratch.mkdir(mode=0o700)
-            found, commit = obtained(source, scratch, environment)
+            folder, commit = obtained(source, scratch, environment)
             plain = _overlay(entry or {})
-            seen = read_plugin(found, name, plain)
+            seen = read_plugin(folder, name, plain)
             if not seen.folders and not seen.programs and not seen.unused:
                 raise PluginError(f"{source} is no plugin: it has no skill, command, agent, hook or server.")
-            root = place / "copy" / seen.name
+            root = temporary / "copy" / seen.name
             root.parent.mkdir(mode=0o700)
-            left_out = copied(found, root)
+            left_out = copied(folder, root)
             removed(scratch)
             record = Record(seen.name, source, tree_digest(root, plain), commit, market, plain)
             yield Candidate(record, root, read_plugin(root, seen.name, plain), left_out)
         finally:
-            removed(place)
+            removed(temporary)
 
     def allow(self, candidate: Candidate) -> None:
         """Make a candidate count, in place of an earlier version.
@@ -202,12 +202,12 @@ class PluginStore:
             OSError: it can't be read.
         """
         make_private(self.folder)
-        place = Path(tempfile.mkdtemp(prefix=".market-", dir=self.folder))
+        temporary = Path(tempfile.mkdtemp(prefix=".market-", dir=self.folder))
         try:
-            folder, commit = obtained(source, place, environment)
+            folder, commit = obtained(source, temporary, environment)
             document = read_document(folder / MARKETPLACE, "json", "it is no marketplace", link=False)
         finally:
-            removed(place)
+            removed(temporary)
         content = document.content if document is not None else None
         if content is None:
             why = document.problems[0] if document is not None and document.problems else f"it has no {MARKETPLACE}."
@@ -219,8 +219,8 @@ class PluginStore:
         entries: dict[str, Mapping[str, Any]] = {}
         problems: list[str] = []
         listed = content.get("plugins")
-        for one in cast("list[object]", listed) if isinstance(listed, list) else []:
-            entry = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        for item in cast("list[object]", listed) if isinstance(listed, list) else []:
+            entry = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
             called = entry.get("name")
             if not isinstance(called, str) or as_name(called) != called:
                 problems.append(f"{name}: ignored an entry whose name {str(called)[:60]!r} is not usable.")
@@ -245,8 +245,8 @@ class PluginStore:
         return True
 
     def _write(self, records: Mapping[str, Record], markets: Mapping[str, Market]) -> None:
-        plugins = {name: {**asdict(one), "source": asdict(one.source)} for name, one in records.items()}
-        lists = {name: {**asdict(one), "source": asdict(one.source)} for name, one in markets.items()}
+        plugins = {name: {**asdict(record), "source": asdict(record.source)} for name, record in records.items()}
+        lists = {name: {**asdict(market), "source": asdict(market.source)} for name, market in markets.items()}
         write_json(self._file, {"version": _VERSION, "plugins": plugins, "marketplaces": lists})
 
 
@@ -256,7 +256,7 @@ def source_in(market: Market, entries: Sequence[Mapping[str, Any]], name: str) -
     Raises:
         PluginError: there is none of this name, or it has no usable source.
     """
-    entry = next((one for one in entries if one["name"] == name), None)
+    entry = next((candidate for candidate in entries if candidate["name"] == name), None)
     if entry is None:
         raise PluginError(f"The marketplace {market.name} has no plugin {name!r}.")
     at = replace(market.source, commit=market.commit) if market.source.url else market.source

@@ -39,8 +39,8 @@ def copied(source: Path, target: Path) -> tuple[str, ...]:
     pending = [""]
     while pending:
         folder = pending.pop()
-        place = target / folder
-        place.mkdir(parents=True, mode=0o700)
+        destination = target / folder
+        destination.mkdir(parents=True, mode=0o700)
         with os.scandir(os.path.join(root, folder)) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 name = os.path.join(folder, entry.name)
@@ -58,8 +58,8 @@ def copied(source: Path, target: Path) -> tuple[str, ...]:
                         limit = f"{MOST_FILES:,} files or {MOST_BYTES // 1_000_000} MB"
                         raise PluginError(f"{source} has more than {limit}, so it was not added.")
                     runs = bool(entry.stat().st_mode & stat.S_IXUSR)
-                    (place / entry.name).write_bytes(content)
-                    os.chmod(place / entry.name, 0o500 if runs else 0o400)
+                    (destination / entry.name).write_bytes(content)
+                    os.chmod(destination / entry.name, 0o500 if runs else 0o400)
     for folder, _, _ in os.walk(target, topdown=False):
         os.chmod(folder, 0o500)
     return tuple(notes)
@@ -96,7 +96,7 @@ def tree_digest(root: Path, entry: Mapping[str, Any]) -> str:
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
     """All files with their names in the folder, in order of the names."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
 
     def failed(error: OSError) -> None:
         raise error
@@ -105,8 +105,8 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in (*files, *links):
             path = Path(folder, name)
-            found[os.path.relpath(path, root)] = path
-    return iter(sorted(found.items()))
+            paths[os.path.relpath(path, root)] = path
+    return iter(sorted(paths.items()))
 
 
 def removed(root: Path) -> None:
@@ -137,7 +137,7 @@ def changes(old: Path, new: Path) -> tuple[FileChange, ...]:
         OSError: a file can't be read.
     """
     before, after = dict(_files(old)), dict(_files(new))
-    found: list[FileChange] = []
+    differences: list[FileChange] = []
     for name in sorted(before.keys() | after.keys()):
         first, second = (
             path.read_bytes() if path is not None else None for path in (before.get(name), after.get(name))
@@ -146,8 +146,8 @@ def changes(old: Path, new: Path) -> tuple[FileChange, ...]:
         if first == second and runs[0] == runs[1]:
             continue
         what = "new" if first is None else "removed" if second is None else "changed"
-        found.append(FileChange(name, what, _diff(name, first or b"", second or b"")))
-    return tuple(found)
+        differences.append(FileChange(name, what, _diff(name, first or b"", second or b"")))
+    return tuple(differences)
 
 
 def _diff(name: str, old: bytes, new: bytes) -> str:
