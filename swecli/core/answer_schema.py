@@ -115,14 +115,14 @@ def problems(schema: Mapping[str, Any], value: object) -> str:
     registry: Registry[Any] = Registry()  # fetches nothing
     kind = made.extend(made.validator_for(schema, default=_latest()), {"multipleOf": _multiple})
     try:
-        found = cast("Iterable[ValidationError]", kind(schema, registry=registry).iter_errors(value))
-        errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
+        violations = cast("Iterable[ValidationError]", kind(schema, registry=registry).iter_errors(value))
+        errors = sorted(violations, key=lambda error: [str(part) for part in error.absolute_path])
     except Unresolvable as error:
         return f"{_ELSEWHERE}: {error}"
     except RecursionError:
         return "it is nested too deeply"
-    said = [_clause(error) for error in errors[:MOST_PROBLEMS]]
-    return "; ".join(said) + (f"; and {len(errors) - MOST_PROBLEMS} more" if errors[MOST_PROBLEMS:] else "")
+    clauses = [_clause(error) for error in errors[:MOST_PROBLEMS]]
+    return "; ".join(clauses) + (f"; and {len(errors) - MOST_PROBLEMS} more" if errors[MOST_PROBLEMS:] else "")
 
 
 def _has_patterns(part: object) -> bool:
@@ -197,8 +197,8 @@ def _resolve_references(schema: Mapping[str, Any]) -> None:
             continue
         seen.add(id(part))
         if isinstance(part, dict) and isinstance(reference := cast("dict[str, Any]", part).get("$ref"), str):
-            found = resolver.lookup(reference)
-            waiting.append((Resource(found.contents, dialect), found.resolver))
+            resolved = resolver.lookup(reference)
+            waiting.append((Resource(resolved.contents, dialect), resolved.resolver))
         waiting += [(inner, resolver.in_subresource(inner)) for inner in resource.subresources()]
 
 

@@ -66,11 +66,11 @@ ASIDE = ".corrupt-"
 def name_aside(path: Path, mark: str = ASIDE) -> Path:
     """An unused name beside ``path``, with ``mark`` between the old name and the time."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    place, number = path.with_name(f"{path.name}{mark}{stamp}"), 1
-    while os.path.lexists(place):
+    target, number = path.with_name(f"{path.name}{mark}{stamp}"), 1
+    while os.path.lexists(target):
         number += 1
-        place = path.with_name(f"{path.name}{mark}{stamp}-{number}")
-    return place
+        target = path.with_name(f"{path.name}{mark}{stamp}-{number}")
+    return target
 
 
 def put_aside(path: Path) -> Path:
@@ -79,9 +79,9 @@ def put_aside(path: Path) -> Path:
     Raises:
         OSError: it can't be renamed.
     """
-    place = name_aside(path)
-    path.rename(place)
-    return place
+    target = name_aside(path)
+    path.rename(target)
+    return target
 
 
 T = TypeVar("T", dict[str, Any], list[Any])
@@ -107,9 +107,9 @@ def read_json(path: Path, part: str, kind: type[T]) -> T:
         content = json.loads(raw)
     except (ValueError, RecursionError):
         content = None
-    found = cast("dict[str, object]", content).get(part) if isinstance(content, dict) else None
-    if isinstance(found, kind):
-        return found
+    value = cast("dict[str, object]", content).get(part) if isinstance(content, dict) else None
+    if isinstance(value, kind):
+        return value
     raise DamagedFile(f"{path} was damaged; it was kept as {put_aside(path).name}")
 
 

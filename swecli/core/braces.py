@@ -18,13 +18,13 @@ def without_braces(pattern: str, most: int = MOST_ALTERNATIVES) -> list[str]:
     Raises:
         ValueError: they are more than ``most``.
     """
-    found = [pattern]
-    while any(matches := [_BRACES.fullmatch(one) for one in found]):
-        found = [
-            f"{match[1]}{part}{match[3]}" if match else one
-            for one, match in zip(found, matches, strict=True)
+    patterns = [pattern]
+    while any(matches := [_BRACES.fullmatch(alternative) for alternative in patterns]):
+        patterns = [
+            f"{match[1]}{part}{match[3]}" if match else alternative
+            for alternative, match in zip(patterns, matches, strict=True)
             for part in (match[2].split(",") if match else ("",))
         ]
-        if len(found) > most:
+        if len(patterns) > most:
             raise ValueError(f"its braces stand for more than {most} patterns")
-    return found
+    return patterns

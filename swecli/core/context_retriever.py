@@ -102,12 +102,12 @@ class ContextRetriever:
                 context.grep_results.append(await _grep(pattern, root))
                 actions.append(f"grep {pattern!r}")
             opened = await asyncio.to_thread(self._opened, root)
-            found = await asyncio.to_thread(opened.retrieval, user_input)
-            named = await asyncio.to_thread(_existing, (*entities.files, *found.mentioned_paths), root)
+            retrieval = await asyncio.to_thread(opened.retrieval, user_input)
+            named = await asyncio.to_thread(_existing, (*entities.files, *retrieval.mentioned_paths), root)
             for path, text in named.items():
                 read.append(text)
                 actions.append(f"read {path}")
-            pointed = [one.path for one in found.pointers if one.path not in named]
+            pointed = [pointer.path for pointer in retrieval.pointers if pointer.path not in named]
             context.relevant_files = [*named, *pointed]
             if entities.needs_file_listing:
                 context.bash_outputs.append(await _listing(root))
@@ -128,8 +128,8 @@ class ContextRetriever:
         common = STOP_WORDS | TASK_WORDS
         words = [word for word in plain if word.lower() not in common and word not in query.names]
         patterns = dict.fromkeys((*quoted, *sorted(query.names - set(quoted)), *words))
-        kept = [pattern for pattern in patterns if pattern.strip() and pattern not in files]
-        return Entities(files, tuple(kept[:MOST_PATTERNS]), _LISTING.search(user_input) is not None)
+        chosen = [pattern for pattern in patterns if pattern.strip() and pattern not in files]
+        return Entities(files, tuple(chosen[:MOST_PATTERNS]), _LISTING.search(user_input) is not None)
 
     def _opened(self, root: Path) -> OpenProject:
         known = self._projects.get(root)
@@ -163,7 +163,7 @@ def _existing(names: Sequence[str], root: Path) -> dict[str, str]:
     from swecli.core.retrieval.indexing import is_indexed, text_of
     from swecli.core.workspace.text_file import read_bytes
 
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name in names:
         try:
             path = (root / Path(name).expanduser()).resolve()
@@ -173,8 +173,8 @@ def _existing(names: Sequence[str], root: Path) -> dict[str, str]:
             text = text_of(data) or ""
         except (OSError, ValueError, RuntimeError):
             continue
-        found[path.relative_to(root).as_posix()] = text
-    return found
+        texts[path.relative_to(root).as_posix()] = text
+    return texts
 
 
 async def _listing(root: Path) -> dict[str, Any]:
@@ -182,5 +182,5 @@ async def _listing(root: Path) -> dict[str, Any]:
         listing = await list_tree(root, (root,), environment=scrubbed_environment(os.environ))
     except (ListingError, OSError) as error:
         return {"command": "list files", "output": str(error)[:LONGEST_LISTING]}
-    output = "\n".join(f"{one.path}/" if one.is_dir else one.path for one in listing.entries)
+    output = "\n".join(f"{entry.path}/" if entry.is_dir else entry.path for entry in listing.entries)
     return {"command": "list files", "output": output[:LONGEST_LISTING]}

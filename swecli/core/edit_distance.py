@@ -14,10 +14,10 @@ def edit_distance(one: str, other: str, most: int) -> int:
     row = list(range(len(other) + 1))
     for at, letter in enumerate(one, 1):
         earlier, before, row = before, row, [at]
-        for place, its in enumerate(other, 1):
-            cost = min(before[place] + 1, row[-1] + 1, before[place - 1] + (letter != its))
-            if at > 1 and place > 1 and letter == other[place - 2] and one[at - 2] == its:
-                cost = min(cost, earlier[place - 2] + 1)
+        for column, its in enumerate(other, 1):
+            cost = min(before[column] + 1, row[-1] + 1, before[column - 1] + (letter != its))
+            if at > 1 and column > 1 and letter == other[column - 2] and one[at - 2] == its:
+                cost = min(cost, earlier[column - 2] + 1)
             row.append(cost)
         if min(row) > most:
             return most + 1
@@ -28,12 +28,12 @@ def nearest(word: str, words: Iterable[str]) -> str:
     """The word probably meant: the first with the fewest changes, if these are few for its length; empty without
     one."""
     most = allowed(word)
-    found, least = "", most + 1
+    best, least = "", most + 1
     for candidate in words:
         distance = edit_distance(word, candidate, min(most, least))
         if distance < least:
-            found, least = candidate, distance
-    return found
+            best, least = candidate, distance
+    return best
 
 
 def allowed(word: str) -> int:

@@ -136,16 +136,16 @@ def tracked(cwd: str) -> tuple[Tracked, ...] | None:
         folder = repository_of(cwd)
         if folder is None:
             return ()
-        place = git_directory(Path(folder))
-        if place is None:
+        directory = git_directory(Path(folder))
+        if directory is None:
             return None
-        index = place / "index"
+        index = directory / "index"
         if not os.path.lexists(index):
             return ()
         state = os.stat(index)
         if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_INDEX:
             return None
-        wide = "sha256" in read_text(common_directory(place) / "config").lower()
+        wide = "sha256" in read_text(common_directory(directory) / "config").lower()
         return _index_entries(index.read_bytes(), 32 if wide else 20)
     except OSError:
         return None
@@ -162,14 +162,14 @@ def _index_entries(data: bytes, hash_size: int) -> tuple[Tracked, ...] | None:
         flags_at = at + 40 + hash_size
         blob = data[at + 40 : flags_at].hex()
         start = flags_at + (4 if int.from_bytes(data[flags_at : flags_at + 2], "big") & 0x4000 else 2)
-        kept = b""
+        prefix = b""
         if version == 4:  # prefix-compressed: length to drop from the previous name, and a suffix
             drop, start = _variable_integer(data, start)
-            kept = name[: len(name) - drop]
+            prefix = name[: len(name) - drop]
         end = data.find(b"\0", start)
         if end < 0:
             return None
-        name = kept + data[start:end]
+        name = prefix + data[start:end]
         entries.append(Tracked(name.decode("utf-8", "replace"), blob))
         at = end + 1 if version == 4 else at + (end - at) // 8 * 8 + 8
     return tuple(entries)
@@ -215,10 +215,10 @@ def has_objects(cwd: str) -> bool:
     """Whether the repository of ``cwd`` has anything that git could show; also True if unknown."""
     try:
         folder = repository_of(cwd)
-        place = git_directory(Path(folder)) if folder is not None else None
-        if place is None:
+        directory = git_directory(Path(folder)) if folder is not None else None
+        if directory is None:
             return True
-        objects = common_directory(place) / "objects"
+        objects = common_directory(directory) / "objects"
         if os.path.lexists(objects / "info" / "alternates"):
             return True
         packs = objects / "pack"
@@ -235,20 +235,20 @@ def refs_state(cwd: str) -> tuple[object, ...]:
     unique one if that is unknown."""
     try:
         folder = repository_of(cwd)
-        place = git_directory(Path(folder)) if folder is not None else None
-        if place is None:
+        directory = git_directory(Path(folder)) if folder is not None else None
+        if directory is None:
             return (object(),)
-        common = common_directory(place)
+        common = common_directory(directory)
         paths = [
-            place / "HEAD",
+            directory / "HEAD",
             common / "packed-refs",
             common / "shallow",
             common / "info" / "grafts",
             common / "config",
         ]
         paths += [common / "objects" / "info" / "alternates"]
-        paths += [place / name for name in os.listdir(place) if name.endswith("_HEAD")]
-        pending = [common / "refs", place / "refs", common / "reftable"]
+        paths += [directory / name for name in os.listdir(directory) if name.endswith("_HEAD")]
+        pending = [common / "refs", directory / "refs", common / "reftable"]
         while pending:
             paths.append(path := pending.pop())
             if path.is_dir():
@@ -327,8 +327,8 @@ def read_git(
     Raises:
         GitFailedError: it can't be started, took longer, or ended with an error.
     """
-    here = () if fetches else ("-c", "protocol.allow=never")
-    words, pipe = git_command(program, folder, (*here, *arguments)), subprocess.PIPE
+    settings = () if fetches else ("-c", "protocol.allow=never")
+    words, pipe = git_command(program, folder, (*settings, *arguments)), subprocess.PIPE
     running = running if running is not None else []
     try:
         process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=git_environment(environment))

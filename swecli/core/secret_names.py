@@ -200,15 +200,15 @@ class SecretNames:
     @functools.cached_property
     def examples(self) -> tuple[str, ...]:
         """Names that a wildcard for secrets would match."""
-        found: dict[str, None] = dict.fromkeys(_EXAMPLES)
+        names: dict[str, None] = dict.fromkeys(_EXAMPLES)
         for pattern in (*self._listed, *self._loosely, *self.own):
             if not pattern.startswith(("!", "~", "/")) and not re.search(r"[?\[]|/", pattern):
-                found |= dict.fromkeys(
+                names |= dict.fromkeys(
                     name
                     for text in ("", "server", "x")
                     if self.matches("/" + (name := pattern.casefold().replace("*", text)))
                 )
-        return tuple(found)
+        return tuple(names)
 
 
 _EXAMPLES = (

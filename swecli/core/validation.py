@@ -44,7 +44,7 @@ class InvalidError(ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(f"{'.'.join(one.place) or 'value'} {one.message}" for one in problems))
+        super().__init__("; ".join(f"{'.'.join(problem.place) or 'value'} {problem.message}" for problem in problems))
 
 
 def check(accept: Callable[[Any], object], before: Callable[[object], object] | None = None) -> Meta:
@@ -61,10 +61,10 @@ def validated(kind: type[C], given: object, *, lenient: bool = False) -> C:
         InvalidError: it does not fit.
     """
     problems: list[Problem] = []
-    found = _Walk(lenient, problems).struct(kind, given, ())
-    if problems or found is None:
+    result = _Walk(lenient, problems).struct(kind, given, ())
+    if problems or result is None:
         raise InvalidError(problems)
-    return found
+    return result
 
 
 def fields_of(value: Struct) -> Iterator[tuple[str, Any]]:
@@ -97,19 +97,19 @@ def types_by_name(kind: type[Struct]) -> Mapping[str, DeclaredType]:
 
 def changed(value: Struct) -> dict[str, Any]:
     """The fields that differ from their defaults, nested ones too, as they would be written."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field in fields_by_name(type(value)).values():
-        one = getattr(value, field.name)
-        if field.required or one != default_of(type(value), field.name):
-            found[field.encode_name] = _changed_in(one)
-    return found
+        field_value = getattr(value, field.name)
+        if field.required or field_value != default_of(type(value), field.name):
+            fields[field.encode_name] = _changed_in(field_value)
+    return fields
 
 
 def _changed_in(value: object) -> Any:
     if isinstance(value, Struct):
         return changed(value)
     if _is_list(value):
-        return [_changed_in(one) for one in value]
+        return [_changed_in(item) for item in value]
     return msgspec.to_builtins(value)
 
 
@@ -122,7 +122,7 @@ class DeclaredType(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        return next((one.description for one in self.metas if one.description), "")
+        return next((meta.description for meta in self.metas if meta.description), "")
 
     @property
     def optional(self) -> bool:
@@ -131,7 +131,7 @@ class DeclaredType(Struct, frozen=True):
     @property
     def variants(self) -> tuple[Any, ...]:
         """The types of a union, None aside."""
-        return tuple(one for one in self.within if one is not type(None))
+        return tuple(variant for variant in self.within if variant is not type(None))
 
     @property
     def entry(self) -> Any:
@@ -146,7 +146,9 @@ class DeclaredType(Struct, frozen=True):
     @property
     def is_list(self) -> bool:
         """Whether it, or one of a union, is a list."""
-        return self.of in (list, tuple) or any(declared(one).is_list for one in self.variants if self.of is Union)
+        return self.of in (list, tuple) or any(
+            declared(variant).is_list for variant in self.variants if self.of is Union
+        )
 
     @property
     def is_struct(self) -> bool:
@@ -154,10 +156,10 @@ class DeclaredType(Struct, frozen=True):
 
     def bound(self, name: str) -> Any:
         """The value of a bound such as ``ge`` or ``max_length``; None if there is none."""
-        return next((found for one in self.metas if (found := getattr(one, name)) is not None), None)
+        return next((limit for meta in self.metas if (limit := getattr(meta, name)) is not None), None)
 
     def check(self, name: str) -> Callable[[Any], Any] | None:
-        return next((found for one in self.metas if one.extra and (found := one.extra.get(name))), None)
+        return next((function for meta in self.metas if meta.extra and (function := meta.extra.get(name))), None)
 
 
 def declared(annotation: Any) -> DeclaredType:
@@ -165,7 +167,7 @@ def declared(annotation: Any) -> DeclaredType:
     metas: tuple[Meta, ...] = ()
     if get_origin(annotation) is Annotated:
         annotation, *more = get_args(annotation)
-        metas = tuple(one for one in more if isinstance(one, Meta))
+        metas = tuple(meta for meta in more if isinstance(meta, Meta))
     origin = get_origin(annotation)
     if origin is types.UnionType:
         origin = Union
@@ -193,12 +195,12 @@ class _Walk:
         self._lenient = lenient
         self._problems = problems
 
-    def struct(self, kind: type[C], given: object, place: tuple[str, ...]) -> C | None:
+    def struct(self, kind: type[C], given: object, path: tuple[str, ...]) -> C | None:
         """The struct; None if there were problems."""
         if isinstance(given, kind):
             return given
         if not isinstance(given, Mapping):
-            self._problems.append(Problem(place, "value", "must be a table", given))
+            self._problems.append(Problem(path, "value", "must be a table", given))
             return None
         table = cast("Mapping[str, object]", given)
         before = len(self._problems)
@@ -206,7 +208,7 @@ class _Walk:
         wrong = False
         fields, kinds = fields_by_name(kind).values(), types_by_name(kind)
         for field in fields:
-            at = (*place, field.encode_name)
+            at = (*path, field.encode_name)
             if field.encode_name in table:
                 try:
                     values[field.name] = self._value(kinds[field.name], table[field.encode_name], at)
@@ -217,28 +219,28 @@ class _Walk:
                 values[field.name] = None  # only for ``problem``
         known = {field.encode_name for field in fields}
         self._problems += [
-            Problem((*place, str(name)), "unknown", "must not be here: unknown key", table[name])
+            Problem((*path, str(name)), "unknown", "must not be here: unknown key", table[name])
             for name in table
             if name not in known
         ]
         if wrong:
             return None
-        found = kind(**values)
-        if said := found.problem():
-            self._problems.append(Problem(place, "value", said, table))
-        return None if len(self._problems) > before else found
+        result = kind(**values)
+        if message := result.problem():
+            self._problems.append(Problem(path, "value", message, table))
+        return None if len(self._problems) > before else result
 
     def _refuse(
         self,
-        place: tuple[str, ...],
+        path: tuple[str, ...],
         given: object,
         message: str,
         kind: Literal["list", "value"] = "value",
     ) -> _Wrong:
-        self._problems.append(Problem(place, kind, message, given))
+        self._problems.append(Problem(path, kind, message, given))
         return _Wrong()
 
-    def _value(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> Any:
+    def _value(self, kind: DeclaredType, given: object, path: tuple[str, ...]) -> Any:
         """The value.
 
         Raises:
@@ -246,84 +248,84 @@ class _Walk:
         """
         if before := kind.check("before"):
             given = before(given)
-        value = self._of_type(kind, given, place)
+        value = self._of_type(kind, given, path)
         if message := _outside(kind, value):
-            raise self._refuse(place, given, message)
+            raise self._refuse(path, given, message)
         if accept := kind.check("accept"):
             try:
                 return accept(value)
             except ValueError as error:
-                raise self._refuse(place, given, str(error)) from None
+                raise self._refuse(path, given, str(error)) from None
         return value
 
-    def _of_type(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> Any:
+    def _of_type(self, kind: DeclaredType, given: object, path: tuple[str, ...]) -> Any:
         if kind.is_struct:
-            found = self.struct(kind.of, given, place)
-            if found is None:
+            result = self.struct(kind.of, given, path)
+            if result is None:
                 raise _Wrong
-            return found
+            return result
         if kind.of is Union:
-            return self._one_of(kind, given, place)
+            return self._one_of(kind, given, path)
         if kind.is_fixed:
-            return self._fixed(kind, given, place)
+            return self._fixed(kind, given, path)
         if kind.of in (list, tuple):
-            entries = self._entries(kind, given, place)
+            entries = self._entries(kind, given, path)
             return entries if kind.of is list else tuple(entries)
         if kind.of is dict:
-            return self._table(kind, given, place)
+            return self._table(kind, given, path)
         value = _converted(kind.of, given) if self._lenient and not _is_of(kind, given) else given
         if kind.of is float and isinstance(value, int) and not isinstance(value, bool):
             value = _as_float(value)
         if not _is_of(kind, value):
-            raise self._refuse(place, given, f"must be {_words(kind)}")
+            raise self._refuse(path, given, f"must be {_words(kind)}")
         return value
 
-    def _one_of(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> Any:
+    def _one_of(self, kind: DeclaredType, given: object, path: tuple[str, ...]) -> Any:
         """The value as the first of the types that fits; exact types go before converted ones."""
         if given is None and kind.optional:
             return None
-        variants = [declared(one) for one in kind.variants]
-        fitting = [one for one in variants if _is_of(one, given)] or variants
+        variants = [declared(variant) for variant in kind.variants]
+        fitting = [variant for variant in variants if _is_of(variant, given)] or variants
         if len(fitting) == 1:
-            return self._value(fitting[0], given, place)
-        for one in fitting:
+            return self._value(fitting[0], given, path)
+        for variant in fitting:
             try:
-                return _Walk(self._lenient, [])._value(one, given, place)
+                return _Walk(self._lenient, [])._value(variant, given, path)
             except _Wrong:
                 continue
-        raise self._refuse(place, given, f"must be {' or '.join(map(_words, fitting))}")
+        raise self._refuse(path, given, f"must be {' or '.join(map(_words, fitting))}")
 
-    def _entries(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> list[Any]:
+    def _entries(self, kind: DeclaredType, given: object, path: tuple[str, ...]) -> list[Any]:
         if not _is_list(given):
-            raise self._refuse(place, given, "must be a list", "list")
+            raise self._refuse(path, given, "must be a list", "list")
         entry = declared(kind.entry)
         values: list[Any] = []
         wrong = False
-        for number, one in enumerate(given):
+        for number, item in enumerate(given):
             try:
-                values.append(self._value(entry, one, (*place, str(number))))
+                values.append(self._value(entry, item, (*path, str(number))))
             except _Wrong:
                 wrong = True
         if wrong:
             raise _Wrong
         return values
 
-    def _fixed(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> tuple[Any, ...]:
+    def _fixed(self, kind: DeclaredType, given: object, path: tuple[str, ...]) -> tuple[Any, ...]:
         if not _is_list(given) or len(given) != len(kind.within):
-            raise self._refuse(place, given, f"must be {_words(kind)}", "list")
+            raise self._refuse(path, given, f"must be {_words(kind)}", "list")
         pairs = zip(map(declared, kind.within), given, strict=True)
-        return tuple(self._value(one, value, (*place, str(number))) for number, (one, value) in enumerate(pairs))
+        return tuple(self._value(entry, value, (*path, str(number))) for number, (entry, value) in enumerate(pairs))
 
-    def _table(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> dict[Any, Any]:
+    def _table(self, kind: DeclaredType, given: object, path: tuple[str, ...]) -> dict[Any, Any]:
         if not isinstance(given, Mapping):
-            raise self._refuse(place, given, "must be a table")
+            raise self._refuse(path, given, "must be a table")
         of_key, of_value = map(declared, kind.within)
         values: dict[Any, Any] = {}
         wrong = False
-        for key, one in cast("Mapping[object, object]", given).items():
-            at = (*place, str(key))
+        for key, item in cast("Mapping[object, object]", given).items():
+            at = (*path, str(key))
             pair: list[Any] = []
-            for of, part in ((of_key, key), (of_value, one)):
+            for of, part in ((of_key, key), (of_value, item)):
                 try:
                     pair.append(self._value(of, part, at))
                 except _Wrong:
@@ -348,7 +350,7 @@ def _is_of(kind: DeclaredType, value: object) -> bool:
     if of is Any:
         return True
     if of is Literal:
-        return any(type(value) is type(one) and value == one for one in kind.within)
+        return any(type(value) is type(choice) and value == choice for choice in kind.within)
     if of in (list, tuple):
         return _is_list(value)
     if of is dict or kind.is_struct:
@@ -367,8 +369,8 @@ def _converted(of: Any, value: object) -> object:
         return value
     if of is str and isinstance(value, int | float):
         return str(value)
-    if of is bool and isinstance(value, str) and (said := yes_or_no(value)) is not None:
-        return said
+    if of is bool and isinstance(value, str) and (flag := yes_or_no(value)) is not None:
+        return flag
     if of is bool and value in (0, 1):
         return value == 1
     if of is int and isinstance(value, float) and value.is_integer():
@@ -442,9 +444,9 @@ def _words(kind: DeclaredType) -> str:
         limits = [f"{word} {_figure(kind.bound(name))}" for name, _, _, word in _LIMITS if kind.bound(name) is not None]
         return " ".join(("a whole number" if of is int else "a number", *limits))
     if of is Literal:
-        return "one of " + ", ".join(json.dumps(one, ensure_ascii=False) for one in kind.within)
+        return "one of " + ", ".join(json.dumps(choice, ensure_ascii=False) for choice in kind.within)
     if of is Union:
-        return " or ".join(in_words(one) for one in kind.variants)
+        return " or ".join(in_words(variant) for variant in kind.variants)
     if kind.is_fixed:
         return f"a list of {len(kind.within)} entries"
     if of in (list, tuple):
@@ -484,7 +486,7 @@ def _schema(annotation: Any) -> dict[str, Any]:
     if kind.is_struct:
         return {**about, **compact_schema(kind.of)}
     if kind.of is Union:
-        some = [_schema(one) for one in kind.variants]
+        some = [_schema(variant) for variant in kind.variants]
         return {**some[0], **about} if len(some) == 1 else {**about, "anyOf": some}
     if kind.of is Literal:
         return {**about, "enum": list(kind.within), "type": "string"}

@@ -161,14 +161,14 @@ def keep_or_remove(tree: WorkTree, environment: Mapping[str, str]) -> bool:
 
 def _only_here(tree: WorkTree, environment: Mapping[str, str], commit: str) -> bool:
     """Whether no other branch or tag has this commit."""
-    found = _git(tree.repository, environment, "for-each-ref", "--contains", commit, "--format=%(refname)")
-    return not {*found.split()} - {f"refs/heads/{tree.branch}"}
+    refs = _git(tree.repository, environment, "for-each-ref", "--contains", commit, "--format=%(refname)")
+    return not {*refs.split()} - {f"refs/heads/{tree.branch}"}
 
 
 def _git(folder: Path, environment: Mapping[str, str], *arguments: str, silent: str = "") -> str:
     """``silent`` is the sentence for a failure without a message of git."""
     try:
-        said = read_git("git", folder, arguments, environment, _SECONDS, fetches=True)
+        output = read_git("git", folder, arguments, environment, _SECONDS, fetches=True)
     except GitFailedError as error:
         if error.kind != "failed":
             raise WorkTreeError(f"cannot run git: {error}") from error
@@ -177,4 +177,4 @@ def _git(folder: Path, environment: Mapping[str, str], *arguments: str, silent: 
             raise WorkTreeError(silent) from error
         why = why or error.first_line
         raise WorkTreeError(f"git {arguments[0]} failed: {why}") from error
-    return said.decode("utf-8", "replace").strip()
+    return output.decode("utf-8", "replace").strip()

@@ -286,14 +286,14 @@ MAX_PARSED: Final = 100_000
 def target_of(arguments: str) -> str:
     """Subject of a call, from its arguments' JSON text, which may be incomplete or invalid."""
     head = arguments[:MAX_PARSED]
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for match in _PARTIAL.finditer(head):
         value = match[2] if len(match[2]) > 1 and match[2].endswith('"') else match[2] + '"'
         try:
-            found.setdefault(match[1], str(json.loads(value)))
+            values.setdefault(match[1], str(json.loads(value)))
         except ValueError:
             continue
     for key in _TARGETS:
-        if found.get(key):
-            return found[key]
+        if values.get(key):
+            return values[key]
     return ""

@@ -63,12 +63,14 @@ async def sign_in_by_browser(
         server.close()
         if typing is not None:
             typing.cancel()
-    found = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
-    if not hmac.compare_digest(found.get("state", "").encode(), state.encode()):
+    parameters = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
+    if not hmac.compare_digest(parameters.get("state", "").encode(), state.encode()):
         raise SignInError("The answer belongs to another attempt to sign in; nothing was stored.")
-    if "code" not in found:
-        raise SignInError(f"Signing in was refused: {found.get('error_description') or found.get('error', '?')}"[:300])
-    form = {"grant_type": "authorization_code", "code": found["code"], "redirect_uri": redirect}
+    if "code" not in parameters:
+        raise SignInError(
+            f"Signing in was refused: {parameters.get('error_description') or parameters.get('error', '?')}"[:300]
+        )
+    form = {"grant_type": "authorization_code", "code": parameters["code"], "redirect_uri": redirect}
     form |= {"client_id": definition.client_id, "code_verifier": verifier}
     return tokens_of(await _post(definition.token_url, form), definition, definition.client_id, time.time())
 
@@ -155,8 +157,8 @@ async def renew(definition: Definition, tokens: Tokens) -> Tokens:
 
 
 def _why(answer: Mapping[str, Any]) -> str:
-    said = answer.get("error_description") or answer.get("error") or "it gives no reason"
-    return " ".join(str(said).split())[:200]
+    reason = answer.get("error_description") or answer.get("error") or "it gives no reason"
+    return " ".join(str(reason).split())[:200]
 
 
 def _number(value: object, usual: float) -> float:

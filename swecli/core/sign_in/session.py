@@ -104,31 +104,33 @@ class SignedIn:
 
     def answered(self, headers: Mapping[str, str]) -> None:
         """Keep what an answer says about the plan's limits, for ``swecli login``."""
-        found = {name: value for name, value in headers.items() if name.startswith("x-codex-") and len(value) < 100}
-        if found and found != self._told:
-            self._told = found
+        plan_limits = {
+            name: value for name, value in headers.items() if name.startswith("x-codex-") and len(value) < 100
+        }
+        if plan_limits and plan_limits != self._told:
+            self._told = plan_limits
             with contextlib.suppress(OSError):
                 path = self._data / LIMITS
-                write_json(path, {**_read(path), self._provider: {"at": self._clock(), **found}})
+                write_json(path, {**_read(path), self._provider: {"at": self._clock(), **plan_limits}})
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
 
 
 def limits(data: Path, provider: str) -> tuple[str, ...]:
     """What the provider said last about the plan's limits, as clauses."""
     known = _read(data / LIMITS).get(provider)
-    said = cast("dict[str, Any]", known) if isinstance(known, dict) else {}
+    fields = cast("dict[str, Any]", known) if isinstance(known, dict) else {}
     clauses: list[str] = []
     for window in _WINDOWS:
         try:
-            used = float(said[f"x-codex-{window}-used-percent"])
-            minutes = float(said[f"x-codex-{window}-window-minutes"])
+            used = float(fields[f"x-codex-{window}-used-percent"])
+            minutes = float(fields[f"x-codex-{window}-window-minutes"])
         except (KeyError, ValueError, TypeError):
             continue
         span = f"{minutes / 1440:.0f} days" if minutes >= 2880 else f"{minutes / 60:.0f} h"

@@ -56,10 +56,10 @@ async def look_up(host: str, port: int) -> Sequence[str]:
         AddressError: it has no address.
     """
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise AddressError(f"unknown host {host}: {error}") from error
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in infos))
 
 
 async def checked(host: str, port: int, find: LookUp = look_up, allowed: Callable[[Address], bool] = is_public) -> str:
@@ -183,9 +183,9 @@ async def _followed(url: str, limits: Limits) -> Page:
         page = await _one(url, limits)
         if not page.moved:
             return page
-        here, there = parsed(url), parsed(page.moved)
-        same = host_of(here) == host_of(there) and _own_port(here) == _own_port(there)
-        if not same or (here.scheme, there.scheme) == ("https", "http"):
+        current, there = parsed(url), parsed(page.moved)
+        same = host_of(current) == host_of(there) and _own_port(current) == _own_port(there)
+        if not same or (current.scheme, there.scheme) == ("https", "http"):
             return page
         url = page.moved
     raise FetchError(f"{url} redirects more than {limits.hops} times.")

@@ -138,10 +138,10 @@ def urljoin_safely(base: str, href: str) -> str:
     if not href or href.startswith("#"):
         return ""
     try:
-        found = urljoin(base, href.strip())
+        address = urljoin(base, href.strip())
     except ValueError:
         return ""
-    return found if found.startswith(("http://", "https://")) and len(found) <= 500 else ""
+    return address if address.startswith(("http://", "https://")) and len(address) <= 500 else ""
 
 
 def page_text(html: str, base: str, seconds: float = SECONDS) -> str:
