@@ -47,9 +47,9 @@ def read_folders(folders: Sequence[Path]) -> tuple[list[Scheme], list[str]]:
     schemes: dict[str, Scheme] = {}
     notices: list[str] = []
     for folder in folders:
-        found, complaints = read_folder(folder)
+        themes, complaints = read_folder(folder)
         notices += complaints
-        for scheme in found:
+        for scheme in themes:
             schemes.setdefault(scheme.name, scheme)
     return list(schemes.values()), notices
 

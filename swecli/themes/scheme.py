@@ -189,32 +189,32 @@ def scheme_of(name: str, colours: Mapping[str, object]) -> Scheme:
     Raises:
         SchemeError: a colour is missing, unknown or no colour.
     """
-    found: dict[str, str] = {}
+    normalised: dict[str, str] = {}
     for key, value in colours.items():
         if key not in COLOURS:
             raise SchemeError(key, f"{key} is not a theme colour; theme colours are: {', '.join(COLOURS)}")
         if not isinstance(value, str):
             raise SchemeError(key, f'{key} must be a string such as "#7aa2f7"')
         try:
-            found[key] = normal(value)
+            normalised[key] = normal(value)
         except ValueError as error:
             raise SchemeError(key, f"{key}: {error}") from None
     for key in REQUIRED:
-        if key not in found:
+        if key not in normalised:
             raise SchemeError(key, f"{key} is missing")
-    base = DARK if is_dark(found["background"]) else LIGHT
-    back, front = found["background"], found["foreground"]
+    base = DARK if is_dark(normalised["background"]) else LIGHT
+    back, front = normalised["background"], normalised["foreground"]
     derived = {
         "panel": mix(back, front, 0.08),
         "muted": mix(front, back, 0.4),
-        "accent": found.get("blue", base.accent),
-        "selection": mix(back, found.get("blue", base.blue), 0.35),
+        "accent": normalised.get("blue", base.accent),
+        "selection": mix(back, normalised.get("blue", base.blue), 0.35),
     }
     return replace(
         base,
         name=name,
         coarse=False,
-        **{key: found.get(key) or derived.get(key) or getattr(base, key) for key in COLOURS},
+        **{key: normalised.get(key) or derived.get(key) or getattr(base, key) for key in COLOURS},
     )
 
 

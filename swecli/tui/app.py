@@ -537,15 +537,15 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         self._answer_suggestion("silence")
 
     def _suggested(self, width: int) -> str:
-        found, draft = self.session.suggestion, self.main.prompt.editor.text
-        if found is None and not draft.startswith("!"):
+        suggestion, draft = self.session.suggestion, self.main.prompt.editor.text
+        if suggestion is None and not draft.startswith("!"):
             return ""
         from swecli.tui.context_line import shell_words, suggestion_words
 
-        if found is None:
+        if suggestion is None:
             return shell_words(draft)
         keys = self.keymap.shown("take_suggestion"), self.keymap.shown("silence_suggestion")
-        return suggestion_words(found, *keys, width)
+        return suggestion_words(suggestion, *keys, width)
 
     def _answer_suggestion(self, verb: str) -> None:
         """Take or silence the suggestion. Only a visible one can be silenced; taking it re-evaluates and asks first."""
@@ -570,15 +570,15 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         """Keep a key or a paste behind those for which it is not yet clear which widget gets them, or until the screen
         that gets them is laid out."""
         main = self.main
-        kept = main.prompt.editor.kept
+        queue = main.prompt.editor.kept
         screen = main.list_view if main.dock.panel is None else None
-        if kept is None and screen is not None and (self._before_screen or not screen.ready):
-            kept = self._before_screen
-        if kept is None or not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+        if queue is None and screen is not None and (self._before_screen or not screen.ready):
+            queue = self._before_screen
+        if queue is None or not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             return False
         if isinstance(event, events.Key) and self.keymap.before_others(event.key):
             return False
-        kept.append(event)
+        queue.append(event)
         return True
 
     async def on_event(self, event: events.Event) -> None:
@@ -655,7 +655,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
         session, queued = self.session, message.queued
         if not session.later.take(queued.id):
-            if session.view is None or all(one.id != queued.id for one in session.view.queue):
+            if session.view is None or all(other.id != queued.id for other in session.view.queue):
                 return  # begun meanwhile, or taken back by a key right before
             session.send(EditQueue(queued.id, None))
         session.take_back((queued,), wanted=True)

@@ -73,9 +73,9 @@ def nameless_file() -> IO[bytes]:
 
 def splash(columns: int, rows: int) -> str:
     """First paint: alternate screen, name, and the prompt at its final position."""
-    place = f"\x1b[{max(1, rows - 1)};2H\x1b[2m›\x1b[0m " if rows > 3 else ""
+    cursor = f"\x1b[{max(1, rows - 1)};2H\x1b[2m›\x1b[0m " if rows > 3 else ""
     name = "\x1b[2;2H\x1b[1mswecli\x1b[0m \x1b[2mstarting…\x1b[0m" if columns > 20 and rows > 4 else ""
-    return f"\x1b[?1049h\x1b[?25l\x1b[2J{name}{place}"
+    return f"\x1b[?1049h\x1b[?25l\x1b[2J{name}{cursor}"
 
 
 class Terminal:

@@ -176,8 +176,8 @@ class Cells:
 def _look(style: Style, system: ColorSystem) -> Look:
     attributes = tuple(code for name, code in _ATTRIBUTES.items() if getattr(style, name))
     fore, back = (
-        "" if colour is None else ";".join(colour.downgrade(system).get_ansi_codes(place))
-        for colour, place in ((style.color, True), (style.bgcolor, False))
+        "" if colour is None else ";".join(colour.downgrade(system).get_ansi_codes(foreground))
+        for colour, foreground in ((style.color, True), (style.bgcolor, False))
     )
     link = f"id={style.link_id};{style.link}" if style.link else ""
     return Look(attributes, "" if fore == "39" else fore, "" if back == "49" else back, link)

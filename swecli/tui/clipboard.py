@@ -146,8 +146,8 @@ def _apple(_environ: Mapping[str, str]) -> bytes:
     data = _output(("pngpaste", "-"))
     if data:
         return data
-    found = _APPLE_DATA.search(_output(("osascript", "-e", "the clipboard as «class PNGf»")))
-    return bytes.fromhex(found[1].decode()) if found and len(found[1]) % 2 == 0 else b""
+    match = _APPLE_DATA.search(_output(("osascript", "-e", "the clipboard as «class PNGf»")))
+    return bytes.fromhex(match[1].decode()) if match and len(match[1]) % 2 == 0 else b""
 
 
 def _windows(environ: Mapping[str, str]) -> bytes:
@@ -210,13 +210,13 @@ class Copier:
         if await asyncio.to_thread(copy_with_helper, text, os.environ):
             self._flash(f"Copied the {what} ({size})")
             return
-        kept = await asyncio.to_thread(keep_in_file, text, self._state) if self._state is not None else None
-        place = safe_line(short(kept, str(Path.home()))) if kept is not None else ""
+        file = await asyncio.to_thread(keep_in_file, text, self._state) if self._state is not None else None
+        location = safe_line(short(file, str(Path.home()))) if file is not None else ""
         sequence = terminal_sequence(text, os.environ)
         if sequence is not None:
             self._write(sequence)
-            self._flash(f"Copied the {what}{f'; also in {place}' if place else f' ({size})'}")
-        elif place:
-            self._flash(f"Too long for the terminal; the {what} is in {place}")
+            self._flash(f"Copied the {what}{f'; also in {location}' if location else f' ({size})'}")
+        elif location:
+            self._flash(f"Too long for the terminal; the {what} is in {location}")
         else:
             self._flash(f"The {what} is too long for the terminal's clipboard; Shift+drag selects in the terminal")

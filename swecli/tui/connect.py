@@ -54,19 +54,19 @@ def model_lines(
     shows too; ``left_out``: what the list leaves out."""
     troubles = [TextBlock(safe_line(trouble), "warning") for trouble in unlisted]
     keys = [item.key_variable for item in providers(environ) if item.key_variable]
-    found = [f"In your environment: {', '.join(keys)}"] if keys else []
+    notes = [f"In your environment: {', '.join(keys)}"] if keys else []
     if not usable:
         why = "." if keys or troubles else ": no API key or local model server found."
         ways = WAYS if listed else WAYS_UNLISTED
         if troubles:
-            return (TextBlock("\n".join((f"{NO_MODEL}{why}", *found))), *troubles, TextBlock(ways))
+            return (TextBlock("\n".join((f"{NO_MODEL}{why}", *notes))), *troubles, TextBlock(ways))
         compatible = [] if brief else [TextBlock(COMPATIBLE, "dim")]
-        return (TextBlock("\n".join((f"{NO_MODEL}{why}", *found, ways))), *compatible)
+        return (TextBlock("\n".join((f"{NO_MODEL}{why}", *notes, ways))), *compatible)
     how = "Enter sends a short test message and connects." if listed else "/model selects one."
     near = [offer for offer in usable if offer.running or offer.listed]
     places = Counter(_place(offer, environ) for offer in near).items()
-    found = [*(f"{plural(count, 'model')} {place}" for place, count in places), *found]
-    lines = (f"{NO_MODEL}. {how}", *(() if brief and listed else found))
+    notes = [*(f"{plural(count, 'model')} {location}" for location, count in places), *notes]
+    lines = (f"{NO_MODEL}. {how}", *(() if brief and listed else notes))
     left = [TextBlock(left_out, "dim")] if left_out else []
     return (TextBlock("\n".join(lines)), *left, *troubles)
 
@@ -195,26 +195,26 @@ class Connection:
         self._trying.clear()  # messages sent meanwhile wait
         try:
             with self._screen.activity.beside(f"Testing {safe_line(shown_ref(ref))}…"):
-                works, said = await self._program.try_model(ref)
+                works, message = await self._program.try_model(ref)
             if works:
-                shown = await self._kept(ref, said)
+                shown = await self._kept(ref, message)
                 self.connected()
                 self._screen.transcript.show(shown)
                 self._session.send(SetModel(ref))
                 return
-            self._screen.transcript.show((TextBlock(said, "error"),))
+            self._screen.transcript.show((TextBlock(message, "error"),))
         finally:
             self._trying.set()
         if self._screen.dock.panel in (None, self._picker):
             self._offer()
 
-    async def _kept(self, ref: str, said: str) -> tuple[TextBlock, ...]:
-        """Make a working model the default of the next start. Returns ``said`` with what came of it."""
+    async def _kept(self, ref: str, message: str) -> tuple[TextBlock, ...]:
+        """Make a working model the default of the next start. Returns ``message`` with what came of it."""
         try:
-            kept = await asyncio.to_thread(self._program.keep_model, ref)
+            notice = await asyncio.to_thread(self._program.keep_model, ref)
         except ValueError as error:
-            return TextBlock(f"{said}."), TextBlock(f"The next start asks again: {error}", "warning")
-        return (TextBlock(f"{said}, {kept[:1].lower()}{kept[1:]}" if kept else f"{said}."),)
+            return TextBlock(f"{message}."), TextBlock(f"The next start asks again: {error}", "warning")
+        return (TextBlock(f"{message}, {notice[:1].lower()}{notice[1:]}" if notice else f"{message}."),)
 
     async def reconnect(self) -> None:
         """Offer another key, or another model, after the provider refused the key. Nothing while another panel is open
@@ -290,20 +290,20 @@ class Connection:
         from swecli.tui.greeting import short_paths
 
         try:
-            said, model = await asyncio.to_thread(self._stored, provider, key)
+            message, model = await asyncio.to_thread(self._stored, provider, key)
         except (ValueError, StartError) as error:
             self._screen.transcript.show((TextBlock(str(error), "error"),), f"/login {provider}")
             return
-        said = short_paths(said, os.environ.get("HOME", ""))
+        message = short_paths(message, os.environ.get("HOME", ""))
         view = self._session.view
         unconnected = view is not None and view.model is None
         if unconnected and model:
-            said = f"{said} Using {model}, its default; /model selects another."
+            message = f"{message} Using {model}, its default; /model selects another."
             self.connected()
-            self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
+            self._screen.transcript.show((TextBlock(message),), f"/login {provider}")
             self._session.send(SetModel(model))
             return
-        self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
+        self._screen.transcript.show((TextBlock(message),), f"/login {provider}")
         if unconnected:
             await self._list_again()
 

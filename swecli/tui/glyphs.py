@@ -56,6 +56,6 @@ def needs_plain(environ: Mapping[str, str]) -> bool:
     term = environ.get("TERM", "").lower()
     if term in ("linux", "dumb", "ansi", "cons25") or term.startswith("vt"):
         return True
-    locale = next((found for name in ("LC_ALL", "LC_CTYPE", "LANG") if (found := environ.get(name))), "")
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environ.get(name))), "")
     charset = locale.partition(".")[2].partition("@")[0]
     return bool(charset) and charset.lower().replace("-", "") != "utf8"

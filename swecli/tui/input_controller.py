@@ -280,10 +280,10 @@ class InputController:
         port = self._session.port
         if port is None:
             return
-        found = await asyncio.to_thread(session_commands, port)
-        names = [(command.name, command.summary, command.arguments) for command in found]
+        commands = await asyncio.to_thread(session_commands, port)
+        names = [(command.name, command.summary, command.arguments) for command in commands]
         if names != [(command.name, command.summary, command.arguments) for command in self._commands.own]:
-            self._commands.own = found
+            self._commands.own = commands
             self._screen.prompt.suggestions.follow()
 
     async def _say(self, message: PromptEditor.Submitted, meaning: Say | Note, most: float) -> None:

@@ -81,8 +81,8 @@ class Keymap:
 
 def keymap_of(widget: Widget) -> Keymap:
     """The application's keys, or the defaults if it has none."""
-    found = getattr(widget.app, "keymap", None)
-    return found if isinstance(found, Keymap) else Keymap()
+    keymap = getattr(widget.app, "keymap", None)
+    return keymap if isinstance(keymap, Keymap) else Keymap()
 
 
 def event_name(key: str) -> str:
@@ -248,11 +248,11 @@ def key_blocks(keymap: Keymap, words: str = "") -> tuple[DisplayBlock, ...]:
 
     needle = words.casefold()
     tables: list[DisplayBlock] = []
-    for place, title in PLACES.items():
+    for context, title in PLACES.items():
         rows = tuple(
             (keymap.shown(action.name), action.name, action.meaning)
             for action in ACTIONS
-            if action.place == place
+            if action.place == context
             and needle in f"{keymap.shown(action.name)} {action.name} {action.meaning}".casefold()
         )
         if rows:

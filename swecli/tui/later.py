@@ -46,10 +46,10 @@ class Later:
     def take(self, name: str) -> bool:
         """Remove the line with this id; False if there is none."""
         left = tuple(line for line in self.lines if line.queued.id != name)
-        found = len(left) < len(self.lines)
-        if found:
+        removed = len(left) < len(self.lines)
+        if removed:
             self._set(left)
-        return found
+        return removed
 
     def take_all(self) -> tuple[Queued, ...]:
         queue = self.queue

@@ -86,12 +86,12 @@ class Dock(Vertical):
 
         self._waiting = waiting = [request for request in requests if isinstance(request, PermissionRequested)]
         self._asked.update(request.request for request in requests)
-        first, place = requests[0], (len(self._asked) - len(requests) + 1, len(self._asked))
+        first, position = requests[0], (len(self._asked) - len(requests) + 1, len(self._asked))
         if first.request != self._request:
             self._request = first.request
-            self._open(self._panel_for(first, place, waiting))
+            self._open(self._panel_for(first, position, waiting))
         elif self.panel is not None:
-            self.panel.show_place(place, waiting)
+            self.panel.show_place(position, waiting)
 
     def meaning_for_waiting(self, mode: Mode) -> str:
         """Effect of the selected mode on waiting requests; empty if it has none."""
@@ -203,14 +203,16 @@ class Dock(Vertical):
         if panel is self.panel:
             self.screen.set_class(on, FULL_SCREEN)
 
-    def _panel_for(self, request: Request, place: tuple[int, int], waiting: Sequence[PermissionRequested]) -> DockPanel:
+    def _panel_for(
+        self, request: Request, position: tuple[int, int], waiting: Sequence[PermissionRequested]
+    ) -> DockPanel:
         from swecli.core.protocol.events import PermissionRequested
 
         self._consent = isinstance(request, PermissionRequested)
         if isinstance(request, PermissionRequested):
             from swecli.tui.dock.approval import ApprovalPanel
 
-            return ApprovalPanel(request, place=place, waiting=waiting)
+            return ApprovalPanel(request, place=position, waiting=waiting)
         from swecli.tui.dock.question import QuestionPanel
 
         return QuestionPanel(request)

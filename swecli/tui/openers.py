@@ -200,9 +200,9 @@ async def trust_folder(app: SwecliApp) -> None:
 async def switch_editing(app: SwecliApp) -> None:
     """Switch vim keys in the prompt on or off, now and for later starts."""
     wanted = "usual" if app.main.prompt.editing else "vim"
-    said = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
+    message = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
     app.main.prompt.use_vim(wanted == "vim")
-    await keep_setting(app.main, app.program, "ui.editing", wanted, said)
+    await keep_setting(app.main, app.program, "ui.editing", wanted, message)
 
 
 async def edit_file(app: SwecliApp, file: Path) -> None:

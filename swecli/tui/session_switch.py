@@ -85,14 +85,14 @@ class SessionSwitch:
             self._screen.close_list()
             self._replace(self._program.open.stored(session.id), f"Continued {session.id}", other=True)
 
-    def _replace(self, opened: OpenSession, said: str, *, other: bool = False) -> None:
+    def _replace(self, opened: OpenSession, message: str, *, other: bool = False) -> None:
         """Open a session in place of the open one. Lines that wait go with it unless it is ``other``: they were sent
         for another conversation, maybe in another folder."""
 
         def replace() -> None:
             if other:
                 self._session.take_back(self._session.later.take_all())
-            self._screen.run_worker(self._switch(opened, said, self._leave()))
+            self._screen.run_worker(self._switch(opened, message, self._leave()))
 
         self._after_jobs(replace)
 
@@ -109,7 +109,7 @@ class SessionSwitch:
         self._session.detach()
         return back
 
-    async def _switch(self, open_session: OpenSession, said: str, back: OpenSession, name: str = "") -> None:
+    async def _switch(self, open_session: OpenSession, message: str, back: OpenSession, name: str = "") -> None:
         """Close the detached session and open another one in its place, optionally named; if that fails, go back."""
         session = self._session
         self._screen.activity.flash("Opening the session…")
@@ -118,15 +118,15 @@ class SessionSwitch:
 
         async def opened() -> Session:
             try:
-                found = await open_session()
+                opened_session = await open_session()
             except StartError as error:
-                found = await back()
+                opened_session = await back()
                 self._screen.flash(str(error))
-                return found
+                return opened_session
             try:
-                self._screen.flash(f"{said} as {await found.rename(name)}" if name else said)
+                self._screen.flash(f"{message} as {await opened_session.rename(name)}" if name else message)
             except ValueError as error:
-                self._screen.flash(f"{said}; {error}")
-            return found
+                self._screen.flash(f"{message}; {error}")
+            return opened_session
 
         self._screen.post_message(SessionController.Wanted(opened))

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 async def keep_setting(screen: MainScreen, program: Program, name: str, value: str, done: str) -> None:
     """Write a setting that already has its effect to the user's file. Reports what is ``done``, and the file."""
     try:
-        place = await asyncio.to_thread(program.remember, name, value)
+        path = await asyncio.to_thread(program.remember, name, value)
     except ValueError as error:
         screen.flash(f"{done} (for this session only: {error})")
     else:
         screen.post_message(MainScreen.PreferencesChanged())
-        screen.flash(f"{done} (saved in {place})")
+        screen.flash(f"{done} (saved in {path})")
 
 
 class SettingChanges:

@@ -227,22 +227,22 @@ class InputFilter:
         Enter. So the paste ends for good only with a key on its own."""
         if self._paste is not None:
             return [] if self._paused or idle < PASTE_TIME else self._interrupted()
-        held = self._held
-        if not held:
+        pending = self._held
+        if not pending:
             return []
-        if self._seen or held == "\x1b":
+        if self._seen or pending == "\x1b":
             return self._lone_escape(idle)
         if idle < SEQUENCE_TIME:
             return []
-        if held.startswith(_REPORT_BEGINS) and len(held) > _MAX_ALONE:
+        if pending.startswith(_REPORT_BEGINS) and len(pending) > _MAX_ALONE:
             self._stale = True  # its rest would be typed, so it waits for that
             return []
         self._held = ""
         out: list[Piece] = []
-        if len(held) > _MAX_ALONE:
-            out.append(Keys(held))
+        if len(pending) > _MAX_ALONE:
+            out.append(Keys(pending))
         else:
-            self._add_sequence(held, out)
+            self._add_sequence(pending, out)
         return out
 
     def _lone_escape(self, idle: float) -> list[Piece]:
@@ -295,10 +295,10 @@ class InputFilter:
         if _BOUND_NEWLINE in text:
             text = text.replace(_BOUND_NEWLINE, "\x1b\r")
         position = 0
-        for found in _ESCAPED.finditer(text):
-            _add_letters(text[position : found.start()], out)
-            position = found.end()
-            self._add_sequence(found[0], out)
+        for match in _ESCAPED.finditer(text):
+            _add_letters(text[position : match.start()], out)
+            position = match.end()
+            self._add_sequence(match[0], out)
         _add_letters(text[position:], out)
 
     def _add_sequence(self, sequence: str, out: list[Piece]) -> None:
@@ -347,11 +347,11 @@ def _joined(pieces: list[Piece]) -> list[Piece]:
 def _add_letters(text: str, out: list[Piece]) -> None:
     """Add text without sequences; long runs of letters on their own."""
     position = 0
-    for found in _RUN.finditer(text):
-        if found.start() > position:
-            out.append(Keys(text[position : found.start()]))
-        out.append(Run(found[0]))
-        position = found.end()
+    for match in _RUN.finditer(text):
+        if match.start() > position:
+            out.append(Keys(text[position : match.start()]))
+        out.append(Run(match[0]))
+        position = match.end()
     if position < len(text):
         out.append(Keys(text[position:]))
 
@@ -373,11 +373,11 @@ def _readable(sequence: str) -> str:
     if key is None or key[3] == _RELEASED:
         return ""
     code, modifiers, _, text, form = key.groups(default="")
-    said = ":".join(part for part in text.split(":") if part and _is_letter(int(part)))
-    if form == "u" and not said and (letter := _letter(key[0], int(code or 0), int(modifiers or 1) - 1)):
+    typed = ":".join(part for part in text.split(":") if part and _is_letter(int(part)))
+    if form == "u" and not typed and (letter := _letter(key[0], int(code or 0), int(modifiers or 1) - 1)):
         return letter
-    known = f"{code or 1}{form}" in FUNCTIONAL_KEYS or (form == "u" and (_is_letter(int(code or 0)) or said))
-    return f"\x1b[{code or 1};{modifiers or 1}{f';{said}' if said else ''}{form}" if known else ""
+    known = f"{code or 1}{form}" in FUNCTIONAL_KEYS or (form == "u" and (_is_letter(int(code or 0)) or typed))
+    return f"\x1b[{code or 1};{modifiers or 1}{f';{typed}' if typed else ''}{form}" if known else ""
 
 
 def _letter(sequence: str, code: int, modifiers: int) -> str:
@@ -398,10 +398,10 @@ def _is_letter(code: int) -> bool:
     return 0 < code <= sys.maxunicode and not 0xD800 <= code < 0xE000
 
 
-def _newer_form(found: re.Match[str]) -> str:
+def _newer_form(match: re.Match[str]) -> str:
     """The key in the form that most terminals send today. A character that only Shift produced is sent as that
     character."""
-    modifiers, code = int(found[1]), int(found[2])
+    modifiers, code = int(match[1]), int(match[2])
     if modifiers == 2 and code > 32 and code != 127 and _is_letter(code):
         return chr(code)
     return f"\x1b[{code};{modifiers}u"

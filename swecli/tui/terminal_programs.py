@@ -98,16 +98,16 @@ def _fits(rule: Sequence[str], words: Sequence[str]) -> bool:
 
 def _begins(names: Sequence[str], words: Sequence[str]) -> bool:
     """Whether the subcommand is this one. Options, each with a value, may come in between."""
-    place, after_option = 0, False
+    index, after_option = 0, False
     for word in words:
-        if place == len(names):
+        if index == len(names):
             break
-        if word == names[place]:
-            place += 1
+        if word == names[index]:
+            index += 1
         elif not _is_option(word) and not after_option:
             break
         after_option = _is_option(word)
-    return place == len(names)
+    return index == len(names)
 
 
 def _is(token: str, word: str) -> bool:

@@ -103,8 +103,8 @@ class HunkList(BlockView):
         if block.old is None:
             return block.new
         lines = block.new.split("\n")
-        for place, hunk in reversed(list(enumerate(self._hunks, 1))):
-            if hunk.block == number and place not in self._on:
+        for index, hunk in reversed(list(enumerate(self._hunks, 1))):
+            if hunk.block == number and index not in self._on:
                 at = hunk.new_start - block.first_line
                 lines[at : at + hunk.new_lines] = hunk_texts(block, hunk)[0]
         return "\n".join(lines)
@@ -175,8 +175,8 @@ def answers(request: PermissionRequested, span: int, edits: int, letters: Sequen
         again = Choice(f"yes, and allow edits to {safe_line(edited[1])} {lasting}", always)
     else:
         again = Choice(f"yes, and don't ask again for {safe_line(request.rule)} ({SPANS[span][1]})", always)
-    found = [Choice("yes", once), again, Choice("no, and say what to do instead", reject)]
-    return [*found, Choice(f"yes to all {edits} waiting edits", every)] if edits > 1 else found
+    choices = [Choice("yes", once), again, Choice("no, and say what to do instead", reject)]
+    return [*choices, Choice(f"yes to all {edits} waiting edits", every)] if edits > 1 else choices
 
 
 class ApprovalPanel(DockPanel):
@@ -405,11 +405,11 @@ class ApprovalPanel(DockPanel):
         """Let the user edit the proposed text; the result is shown before it can be approved."""
         from swecli.tui.external import ExternalError, edit
 
-        found = hunks.text_at_cursor()
-        if found is None:
+        target = hunks.text_at_cursor()
+        if target is None:
             self._say("A deleted file has no text to edit.")
             return
-        block, text = found
+        block, text = target
         name = getattr(self.request.blocks[block], "path", "")
         suffix = f".{name.rpartition('.')[2]}" if "." in name.rpartition("/")[2] else ".txt"
         try:

@@ -29,9 +29,9 @@ def first_change(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -
     before = 0
     for block in blocks:
         lines = compare(block).lines if isinstance(block, DiffBlock) else ()
-        start = next((place for place, line in enumerate(lines) if line.sign in "+-"), None)
+        start = next((index for index, line in enumerate(lines) if line.sign in "+-"), None)
         if isinstance(block, DiffBlock) and start is not None:
-            end = next((place for place in range(start, len(lines)) if lines[place].sign not in "+-"), len(lines))
+            end = next((index for index in range(start, len(lines)) if lines[index].sign not in "+-"), len(lines))
             above = render_lines(block, TextDiff(lines[:start], 0, 0), width, palette)
             head = len(_rows(block, width, palette, named=several)) - len(
                 render_lines(block, compare(block), width, palette)

@@ -100,11 +100,11 @@ class ChoiceList(Widget, can_focus=False):
 
     def _measure(self, choice: Choice) -> tuple[str, int]:
         """Text of a choice and its width, cached because every filter key shows the choices again."""
-        found = self._measured.get(choice)
-        if found is None:
+        measured = self._measured.get(choice)
+        if measured is None:
             text = choice.mark + safe_line(choice.text)
-            found = self._measured[choice] = text, cell_len(text)
-        return found
+            measured = self._measured[choice] = text, cell_len(text)
+        return measured
 
     def pale(self, early: bool) -> None:
         """Dim the list while keys are still ignored."""
@@ -115,14 +115,14 @@ class ChoiceList(Widget, can_focus=False):
     def move(self, step: int) -> None:
         """Move the highlight, skipping choices that can't be chosen."""
         self.moved = True
-        place = self.selected
+        index = self.selected
         for _ in self._choices:
-            place += step
-            if not self.around and not 0 <= place < len(self._choices):
+            index += step
+            if not self.around and not 0 <= index < len(self._choices):
                 break
-            place %= len(self._choices)
-            if self._choices[place].open:
-                self.selected = place
+            index %= len(self._choices)
+            if self._choices[index].open:
+                self.selected = index
                 break
         self.refresh()
 
@@ -164,8 +164,8 @@ class ChoiceList(Widget, can_focus=False):
         if width < 1 or self._top + y >= len(rows):
             return Strip.blank(max(0, width), self.rich_style)
         at = self._top + y
-        index, place, text = rows[at]
-        line = self._styled(index, place, text, last=at + 1 == len(rows) or rows[at + 1][0] != index)
+        index, line_number, text = rows[at]
+        line = self._styled(index, line_number, text, last=at + 1 == len(rows) or rows[at + 1][0] != index)
         if not self._wrap and y == tall - 1:
             count = count_of(self._top, tall, len(rows))
             line = beside_count(line, count, width, self.get_visual_style("choices--dim", partial=True))
@@ -183,27 +183,27 @@ class ChoiceList(Widget, can_focus=False):
             shown = [(index, text) for index, text in enumerate(self._texts) if text or self._choices[index].open]
             if self._wrap:
                 lines = [
-                    (index, place, line)
+                    (index, line_number, line)
                     for index, text in shown
-                    for place, line in enumerate(wrapped(text, room) if self._choices[index].open else (text,))
+                    for line_number, line in enumerate(wrapped(text, room) if self._choices[index].open else (text,))
                 ]
             else:
                 lines = [(index, 0, text) for index, text in shown]
             self._laid = width, lines
         return self._laid[1]
 
-    def _lead(self, index: int, chosen: bool, place: int = 0) -> str:
-        number = f"{index + 1} " if place == 0 and index < 9 else "  "
-        return ("\u203a " if chosen and place == 0 else "  ") + (number if self.numbered else "")
+    def _lead(self, index: int, chosen: bool, line_number: int = 0) -> str:
+        number = f"{index + 1} " if line_number == 0 and index < 9 else "  "
+        return ("\u203a " if chosen and line_number == 0 else "  ") + (number if self.numbered else "")
 
-    def _styled(self, index: int, place: int, text: str, *, last: bool) -> Content:
+    def _styled(self, index: int, line_number: int, text: str, *, last: bool) -> Content:
         choice, chosen = self._choices[index], index == self.selected and self._choices[index].open
         dim = self.get_visual_style("choices--dim", partial=True)
         width = self.size.width
-        line = Content(self._lead(index, chosen, place if choice.open else 1) + text)
+        line = Content(self._lead(index, chosen, line_number if choice.open else 1) + text)
         room = width - line.cell_length
         if last and choice.detail and room > 12:
-            before = self._column(width, with_detail=True) - line.cell_length if place == 0 else 2
+            before = self._column(width, with_detail=True) - line.cell_length if line_number == 0 else 2
             detail = Content(" " * max(2, before) + safe_line(choice.detail))
             line += detail if chosen else detail.stylize(dim)
         elif last and choice.key and not choice.detail and room >= len(choice.key) + 2:
@@ -363,8 +363,8 @@ class ChoicePanel(DockPanel):
         self._top = max(0, min(self._top, len(lines) - self._page))
         end = min(len(lines), self._top + self._page)
         self._read = self._read or (end == len(lines) and not self.cramped)
-        place = [f"\u2026 lines {self._top + 1}\u2013{end} of {len(lines)}"] if self._more and room > 1 else []
-        text = "\n".join([*lines[self._top : end], *place])
+        position = [f"\u2026 lines {self._top + 1}\u2013{end} of {len(lines)}"] if self._more and room > 1 else []
+        text = "\n".join([*lines[self._top : end], *position])
         self._about.display = bool(text)
         show_text(self._about, text)
 

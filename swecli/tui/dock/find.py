@@ -85,8 +85,10 @@ class FindPanel(DockPanel):
         self._keys.tell(hints, columns - 2, narrow=columns < NARROW)
 
     def _show_matches(self) -> None:
-        found = self._transcript.search_state
-        text = f"{found.current} of {found.total}" if found.current else f"{found.total} found" if found.total else ""
-        self._note.display = bool(found.query)
+        search = self._transcript.search_state
+        text = (
+            f"{search.current} of {search.total}" if search.current else f"{search.total} found" if search.total else ""
+        )
+        self._note.display = bool(search.query)
         self._note.update(Content(text or "no match"))
         self.fit()

@@ -256,8 +256,8 @@ class Picker(DockPanel):
             return self._matching(query.casefold()) if query else self._choices
         word = typed.split()[0].casefold()
         commands = self._prompted.commands() if typed.startswith("/") else ()
-        found = [command for command in commands if command.label.startswith(word)]
-        return sorted(found, key=lambda command: command.label != word)  # an exact name first
+        matches = [command for command in commands if command.label.startswith(word)]
+        return sorted(matches, key=lambda command: command.label != word)  # an exact name first
 
     @cached_property
     def _named(self) -> list[_Named]:
@@ -268,8 +268,8 @@ class Picker(DockPanel):
         if not before or not wanted.startswith(before):
             pool = self._named
         ranked = [
-            (not _is_start(wanted, named.base), rank, place, named)
-            for place, named in enumerate(pool)
+            (not _is_start(wanted, named.base), rank, index, named)
+            for index, named in enumerate(pool)
             if (rank := score_folded(wanted, named.text, named.base, named.choice.label)) is not None
         ]
         self._found = (wanted, [named for *_, named in ranked])

@@ -107,9 +107,9 @@ class QuestionPanel(DockPanel):
     def _ask(self) -> None:
         """Show the current question with its answer so far."""
         question, count = self._question, len(self.request.questions)
-        place = f" ({self._at + 1} of {count})" if count > 1 else ""
-        header = f"{safe_line(question.header)}{place}: " if question.header else ""
-        self._lead = f"{self._tabs()}{header}{sanitise(question.text)}{'' if header else place}"
+        position = f" ({self._at + 1} of {count})" if count > 1 else ""
+        header = f"{safe_line(question.header)}{position}: " if question.header else ""
+        self._lead = f"{self._tabs()}{header}{sanitise(question.text)}{'' if header else position}"
         self._text.placeholder = f"Your answer; Enter {safe_line(question.blank)}" if question.blank else "Your answer"
         self.query_one("#title", Static).update(Content(self._lead))
         checked, self._text.value = self._kept.get(self._at, (set[int](), ""))

@@ -198,8 +198,8 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
         with open(descriptor, "wb") as file:
             file.write(data)
         lines = text.count("\n") + (not text.endswith("\n"))
-        before, found, after = typed.partition(placeholder)
-        if not found:
+        before, separator, after = typed.partition(placeholder)
+        if not separator:
             continue
         path_words = f"{path.relative_to(cwd)} (a pasted text of {plural(lines, 'line')})"
         typed = f"{_apart(before)}{path_words}{' ' if after[:1].isalnum() else ''}{after}"

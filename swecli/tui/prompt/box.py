@@ -89,13 +89,13 @@ class Drafts:
         that find the same one, it belongs to the one that removes it."""
         if self._folder is None:
             return Draft()
-        found: list[tuple[float, Path]] = []
+        drafts: list[tuple[float, Path]] = []
         with contextlib.suppress(OSError):
             for path in self._folder.glob("draft-*.txt"):
                 pid = path.stem.removeprefix("draft-")
                 if pid.isdecimal() and self._is_left(int(pid)):
-                    found.append((path.stat().st_mtime, path))
-        for _, path in sorted(found)[-1:]:
+                    drafts.append((path.stat().st_mtime, path))
+        for _, path in sorted(drafts)[-1:]:
             try:
                 text, pastes = path.read_bytes().decode("utf-8", "replace"), dict[int, str]()
                 path.unlink()
@@ -195,15 +195,15 @@ class History:
         """The entry before the current position, or None at the oldest. ``newer`` later returns to ``current``."""
         if self._place is None:
             self._draft, self._place = current, len(self.entries)
-        place = self._place - 1
-        while place >= 0 and self.entries[place] == current:
-            place -= 1
-        if place < 0:
+        index = self._place - 1
+        while index >= 0 and self.entries[index] == current:
+            index -= 1
+        if index < 0:
             if self._place == len(self.entries):
                 self._place = None
             return None
-        self._place = place
-        return self.entries[place]
+        self._place = index
+        return self.entries[index]
 
     def newer(self) -> str | None:
         """The entry after the current position, the draft after the newest, or None if there is nothing newer."""
@@ -240,13 +240,13 @@ def _read(path: Path | None) -> list[str]:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError:
         return []
-    kept = _newest(lines)
+    newest = _newest(lines)
     if len(lines) > 2 * KEEP or sum(map(len, lines)) > 2 * MAX_FILE:
         with contextlib.suppress(OSError), alone_in(path.parent):
-            kept = _newest(path.read_bytes().splitlines(keepends=True))
-            write_whole(path, b"".join(kept).decode("utf-8", "replace"))
+            newest = _newest(path.read_bytes().splitlines(keepends=True))
+            write_whole(path, b"".join(newest).decode("utf-8", "replace"))
     entries: list[str] = []
-    for line in kept:
+    for line in newest:
         try:
             text = json.loads(line)
         except ValueError:

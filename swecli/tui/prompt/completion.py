@@ -125,9 +125,9 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
         for alias in command.aliases:
             rank = score(query, alias)
             ranks.append(None if rank is None else (rank[0] + 1, rank[1], rank[2]))
-        found = [rank for rank in ranks if rank is not None]
-        if found:
-            ranked.append((min(found), command))
+        matching = [rank for rank in ranks if rank is not None]
+        if matching:
+            ranked.append((min(matching), command))
     if query:
         ranked.sort(key=lambda entry: entry[0])
     return [
@@ -166,7 +166,7 @@ def place(path: str) -> int:
 def best_files(query: str, paths: Iterable[str], limit: int) -> list[str]:
     """As ``best``, but among equally good names source precedes docs, and docs precede tests. Letters scattered over
     folders rank below those in the name, however close together they are."""
-    ranked = ((found, path) for path in paths if (found := _file_rank(query, path)) is not None)
+    ranked = ((rank, path) for path in paths if (rank := _file_rank(query, path)) is not None)
     return [path for _, path in nsmallest(limit, ranked)]
 
 
@@ -209,8 +209,8 @@ class OrderedPaths:
         wanted = query.casefold()
         flat = "/" not in wanted  # else no last part has it
         begin = (path for path, text, at in self._entries(wanted) if flat and text.startswith(wanted, at))
-        found = list(islice(begin, limit))
-        if len(found) < limit:
+        matches = list(islice(begin, limit))
+        if len(matches) < limit:
             rest = [entry for entry in self._entries() if wanted in entry[1]]
             tests: tuple[Callable[[str, int], bool], ...] = (
                 lambda text, at: text.startswith(wanted),
@@ -218,14 +218,14 @@ class OrderedPaths:
                 lambda text, at: True,
             )
             for test in tests:
-                fitting = (path for path, text, at in rest if test(text, at) and path not in found)
-                found += list(islice(fitting, limit - len(found)))
-        if len(found) < limit:
+                fitting = (path for path, text, at in rest if test(text, at) and path not in matches)
+                matches += list(islice(fitting, limit - len(matches)))
+        if len(matches) < limit:
             letters = "".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in wanted[1:])
             in_order = re.compile(f"{re.escape(wanted[:1])}{letters}")
             scattered = (path for path, text, _ in self._entries() if wanted not in text and in_order.search(text))
-            found += best_files(query, islice(scattered, MOST_SCATTERED), limit - len(found))
-        return found
+            matches += best_files(query, islice(scattered, MOST_SCATTERED), limit - len(matches))
+        return matches
 
     def _entries(self, wanted: str = "_") -> Iterator[tuple[str, str, int]]:
         begins = self._begins if wanted.startswith("_") else self._letters
@@ -259,28 +259,28 @@ def walk(root: Path) -> list[str]:
     """Files below ``root`` as relative paths, without directories of generated or foreign files."""
     from swecli.core.workspace.walk import NOT_OWN  # not needed by the first frame
 
-    found: list[str] = []
+    paths: list[str] = []
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in NOT_OWN)
         base = os.path.relpath(folder, root)
         prefix = "" if base == "." else f"{base}/"
-        found.extend(prefix + name for name in sorted(files))
-        if len(found) >= FILE_LIMIT:
-            return found[:FILE_LIMIT]
-    return found
+        paths.extend(prefix + name for name in sorted(files))
+        if len(paths) >= FILE_LIMIT:
+            return paths[:FILE_LIMIT]
+    return paths
 
 
 def with_folders(paths: Sequence[str]) -> tuple[str, ...]:
     """The paths and their directories (with a trailing slash), without duplicates; paths may name directories too."""
     folders: dict[str, None] = {}
     for path in paths:
-        place = path.rfind("/")
-        while place > 0:
-            folder = path[: place + 1]
+        slash = path.rfind("/")
+        while slash > 0:
+            folder = path[: slash + 1]
             if folder in folders:
                 break
             folders[folder] = None
-            place = path.rfind("/", 0, place)
+            slash = path.rfind("/", 0, slash)
     return tuple(dict.fromkeys((*paths, *folders)))
 
 
@@ -308,9 +308,9 @@ class FileIndex:
 
         def load() -> None:
             nonlocal known, paths
-            found = self._read()
-            if found != known:  # ordering many takes longer than finding them
-                known, paths = found, OrderedPaths(with_folders(found))
+            fresh = self._read()
+            if fresh != known:  # ordering many takes longer than finding them
+                known, paths = fresh, OrderedPaths(with_folders(fresh))
 
         def announce() -> None:
             self.is_slow = True
@@ -389,14 +389,16 @@ class Suggestions(Rows):
             self._offer(self._of_line(token) if alone else [])
         else:
             self._files.refresh(self.follow)
-            found = self._files.paths.best(token.query, LIMIT)
-            self._offer(files(token.query, (*self.mentionables(), *found)), LISTING if self._files.is_slow else "")
+            matches = self._files.paths.best(token.query, LIMIT)
+            self._offer(files(token.query, (*self.mentionables(), *matches)), LISTING if self._files.is_slow else "")
 
     def _of_line(self, token: Token) -> list[Suggestion]:
         if token.kind == "command":
             return commands(token.query, self.commands())
-        found = arguments(token.query, self.words(token.command))
-        return [] if [one.insert for one in found] == [token.query] else found  # nothing is left to complete
+        suggestions = arguments(token.query, self.words(token.command))
+        return (
+            [] if [suggestion.insert for suggestion in suggestions] == [token.query] else suggestions
+        )  # nothing is left to complete
 
     def close(self) -> None:
         """Offer nothing until the text changes."""

@@ -87,13 +87,13 @@ class HistorySearch(Static):
 
     def _find(self) -> None:
         query = self._query or ""
-        found = self._messages.search(query, self._skip) if query else None
-        if found is None and self._skip:
+        match = self._messages.search(query, self._skip) if query else None
+        if match is None and self._skip:
             self._skip -= 1
-            found = self._messages.search(query, self._skip) if query else None
-        if found is not None:
-            self._found(found)
-        self._show("" if found is not None or not query else "no match")
+            match = self._messages.search(query, self._skip) if query else None
+        if match is not None:
+            self._found(match)
+        self._show("" if match is not None or not query else "no match")
 
     def _show(self, note: str) -> None:
         self.display = self._query is not None

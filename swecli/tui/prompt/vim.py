@@ -114,59 +114,61 @@ def _empty_line(text: str, at: int) -> bool:
 
 def word_on(text: str, at: int, big: bool) -> int:
     """Start of the next word; an empty line counts as a word."""
-    place, size = at, len(text)
+    position, size = at, len(text)
     kind = _kind(text[at], big) if at < size else 0
-    while place < size and kind and _kind(text[place], big) == kind:
-        place += 1
-    while place < size and text[place].isspace():
-        if place > at and _empty_line(text, place):
-            return place
-        place += 1
-    return place
+    while position < size and kind and _kind(text[position], big) == kind:
+        position += 1
+    while position < size and text[position].isspace():
+        if position > at and _empty_line(text, position):
+            return position
+        position += 1
+    return position
 
 
 def word_end(text: str, at: int, big: bool) -> int:
     """Last character of the word that ends after ``at``."""
-    place, size = at + 1, len(text)
-    while place < size and text[place].isspace():
-        place += 1
-    while place + 1 < size and _kind(text[place + 1], big) == _kind(text[place], big):
-        place += 1
-    return min(place, max(0, size - 1))
+    position, size = at + 1, len(text)
+    while position < size and text[position].isspace():
+        position += 1
+    while position + 1 < size and _kind(text[position + 1], big) == _kind(text[position], big):
+        position += 1
+    return min(position, max(0, size - 1))
 
 
 def word_back(text: str, at: int, big: bool) -> int:
     """Start of the previous word."""
-    place = at - 1
-    while place > 0 and text[place].isspace() and not _empty_line(text, place):
-        place -= 1
-    while place > 0 and not text[place].isspace() and _kind(text[place - 1], big) == _kind(text[place], big):
-        place -= 1
-    return max(0, place)
+    position = at - 1
+    while position > 0 and text[position].isspace() and not _empty_line(text, position):
+        position -= 1
+    while (
+        position > 0 and not text[position].isspace() and _kind(text[position - 1], big) == _kind(text[position], big)
+    ):
+        position -= 1
+    return max(0, position)
 
 
 def word_end_back(text: str, at: int, big: bool) -> int:
     """Last character of the word that ends before ``at``."""
-    place, kind = at - 1, _kind(text[at], big) if at < len(text) else 0
-    while place > 0 and kind and _kind(text[place], big) == kind:
-        place -= 1
-    while place > 0 and text[place].isspace() and not _empty_line(text, place):
-        place -= 1
-    return max(0, place)
+    position, kind = at - 1, _kind(text[at], big) if at < len(text) else 0
+    while position > 0 and kind and _kind(text[position], big) == kind:
+        position -= 1
+    while position > 0 and text[position].isspace() and not _empty_line(text, position):
+        position -= 1
+    return max(0, position)
 
 
 def matching_bracket(text: str, at: int) -> int | None:
     """Place of the bracket that belongs to the first one from ``at`` on in its line."""
-    first = next((place for place in range(at, line_end(text, at)) if text[place] in "()[]{}"), None)
+    first = next((position for position in range(at, line_end(text, at)) if text[position] in "()[]{}"), None)
     if first is None:
         return None
     pair = next(pair for pair in ("()", "[]", "{}") if text[first] in pair)
-    step, depth, place = (1 if text[first] == pair[0] else -1), 0, first
-    while 0 <= place < len(text):
-        depth += (text[place] == pair[0]) - (text[place] == pair[1])
+    step, depth, position = (1 if text[first] == pair[0] else -1), 0, first
+    while 0 <= position < len(text):
+        depth += (text[position] == pair[0]) - (text[position] == pair[1])
         if depth == 0:
-            return place
-        place += step
+            return position
+        position += step
     return None
 
 
@@ -180,13 +182,13 @@ def find_letter(text: str, at: int, kind: str, letter: str, count: int, *, again
     """Destination of f, F, t or T on this line; ``again`` skips the letter next to the cursor, as for a repeated t."""
     ahead = kind in "ft"
     step = 1 if ahead else -1
-    place = at + step if again and kind in "tT" else at
+    position = at + step if again and kind in "tT" else at
     for _ in range(count):
         first, last = line_start(text, at), line_end(text, at)
-        place = text.find(letter, place + 1, last) if ahead else text.rfind(letter, first, max(first, place))
-        if place < 0:
+        position = text.find(letter, position + 1, last) if ahead else text.rfind(letter, first, max(first, position))
+        if position < 0:
             return None
-    return place - step if kind in "tT" else place
+    return position - step if kind in "tT" else position
 
 
 _TURNED = {"f": "F", "F": "f", "t": "T", "T": "t"}
@@ -197,11 +199,11 @@ def text_object(text: str, at: int, name: str, count: int = 1) -> tuple[int, int
     """Span of a text object such as iw, a" or i(: with a count, of so many words, or within so many brackets."""
     around, what = name[0] == "a", name[1]
     if what in "wW":
-        found = _word_object(text, at, around, what == "W")
+        span = _word_object(text, at, around, what == "W")
         for _ in range(count - 1):
-            further = found and _word_object(text, found[1], around, what == "W")
-            found = (found[0], further[1]) if found and further else None
-        return found
+            further = span and _word_object(text, span[1], around, what == "W")
+            span = (span[0], further[1]) if span and further else None
+        return span
     if what in "\"'`":
         return _quoted(text, at, what, around)
     if what in _PAIRS:
@@ -212,17 +214,17 @@ def text_object(text: str, at: int, name: str, count: int = 1) -> tuple[int, int
 def _paragraph_object(text: str, at: int, around: bool) -> tuple[int, int]:
     """The lines with text around the cursor, or the blank ones; ``around``: with the blank lines behind or before."""
 
-    def is_blank(place: int) -> bool:
-        return not text[line_start(text, place) : line_end(text, place)].strip()
+    def is_blank(position: int) -> bool:
+        return not text[line_start(text, position) : line_end(text, position)].strip()
 
-    def end_of_run(place: int) -> int:
-        blank, end = is_blank(place), line_end(text, place)
+    def end_of_run(position: int) -> int:
+        blank, end = is_blank(position), line_end(text, position)
         while end < len(text) and is_blank(end + 1) == blank:
             end = line_end(text, end + 1)
         return end
 
-    def start_of_run(place: int) -> int:
-        blank, start = is_blank(place), line_start(text, place)
+    def start_of_run(position: int) -> int:
+        blank, start = is_blank(position), line_start(text, position)
         while start > 0 and is_blank(start - 1) == blank:
             start = line_start(text, start - 1)
         return start
@@ -240,10 +242,10 @@ def _word_object(text: str, at: int, around: bool, big: bool) -> tuple[int, int]
     if at >= last:
         return None
 
-    def run(place: int, step: int, kind: int) -> int:
-        while first <= place < last and _kind(text[place], big) == kind:
-            place += step
-        return place
+    def run(position: int, step: int, kind: int) -> int:
+        while first <= position < last and _kind(text[position], big) == kind:
+            position += step
+        return position
 
     kind = _kind(text[at], big)
     start, end = run(at, -1, kind) + 1, run(at, 1, kind)
@@ -257,7 +259,9 @@ def _word_object(text: str, at: int, around: bool, big: bool) -> tuple[int, int]
 
 def _quoted(text: str, at: int, quote: str, around: bool) -> tuple[int, int] | None:
     first, last = line_start(text, at), line_end(text, at)
-    places = [place for place in range(first, last) if text[place] == quote and text[place - 1 : place] != "\\"]
+    places = [
+        position for position in range(first, last) if text[position] == quote and text[position - 1 : position] != "\\"
+    ]
     for left, right in zip(places[::2], places[1::2], strict=False):
         if at > right:
             continue
@@ -301,13 +305,13 @@ _WHOLE_LINES = frozenset("XDSCY<>")
 _OBJECTS = frozenset((*"wWp\"'`", *_PAIRS))
 
 
-def _span(at: int, place: int) -> Target:
-    return Target(place, min(at, place), max(at, place))
+def _span(at: int, position: int) -> Target:
+    return Target(position, min(at, position), max(at, position))
 
 
-def _upto(at: int, place: int) -> Target:
+def _upto(at: int, position: int) -> Target:
     """Target that includes the character at its end."""
-    return Target(place, min(at, place), max(at, place) + 1)
+    return Target(position, min(at, position), max(at, position) + 1)
 
 
 def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
@@ -316,11 +320,11 @@ def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
     name = command.motion
     match name:
         case "h" | "backspace":
-            place = max(line_start(text, at), at - count)
-            return _span(at, place) if place < at else None
+            position = max(line_start(text, at), at - count)
+            return _span(at, position) if position < at else None
         case "l" | " ":
-            place = min(line_end(text, at), at + count)
-            return _span(at, place) if place > at else None
+            position = min(line_end(text, at), at + count)
+            return _span(at, position) if position > at else None
         case "0":
             return _span(at, line_start(text, at))
         case "^":
@@ -353,22 +357,22 @@ def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
         case "{" | "}":
             return _span(at, _paragraph(text, at, name, count))
         case _:
-            found = text_object(text, at, name, count) if len(name) == 2 else None
-            return None if found is None else Target(found[0], *found, lines=name[1] == "p")
+            span = text_object(text, at, name, count) if len(name) == 2 else None
+            return None if span is None else Target(span[0], *span, lines=name[1] == "p")
 
 
 def _words(text: str, at: int, command: Command) -> Target:
     """w: with an operator it stays on its line, and ``cw`` keeps the blanks behind the word."""
     big = command.motion == "W"
-    place = _times(word_on, text, at, big, command.times - 1)
-    if command.operator == "c" and place < len(text) and not text[place].isspace():
-        kind = _kind(text[place], big)
-        while place < len(text) and _kind(text[place], big) == kind:
-            place += 1
-        return _span(at, place)
-    target = word_on(text, place, big)
-    if command.operator and "\n" in text[place:target]:
-        target = line_end(text, place)
+    position = _times(word_on, text, at, big, command.times - 1)
+    if command.operator == "c" and position < len(text) and not text[position].isspace():
+        kind = _kind(text[position], big)
+        while position < len(text) and _kind(text[position], big) == kind:
+            position += 1
+        return _span(at, position)
+    target = word_on(text, position, big)
+    if command.operator and "\n" in text[position:target]:
+        target = line_end(text, position)
     return _span(at, target)
 
 
@@ -379,44 +383,44 @@ def _to_letter(text: str, at: int, vim: Vim, command: Command) -> Target | None:
         if not kind:
             return None
         kind, again = kind if command.motion == ";" else _TURNED[kind], True
-    place = find_letter(text, at, kind, letter, command.times, again=again)
-    if place is None:
+    position = find_letter(text, at, kind, letter, command.times, again=again)
+    if position is None:
         return None
-    return _upto(at, place) if kind in "ft" else _span(at, place)
+    return _upto(at, position) if kind in "ft" else _span(at, position)
 
 
 def _lines_away(text: str, at: int, vim: Vim, count: int) -> Target | None:
     column = at - line_start(text, at) if vim.wish is None else vim.wish
-    place = at
+    position = at
     for moved in range(abs(count)):
-        edge = line_end(text, place) + 1 if count > 0 else line_start(text, place) - 1
+        edge = line_end(text, position) + 1 if count > 0 else line_start(text, position) - 1
         if not 0 <= edge <= len(text):
             if moved == 0:
                 return None
             break
-        place = edge
-    start = line_start(text, place)
-    landed = min(start + column, max(start, line_end(text, place) - 1))
+        position = edge
+    start = line_start(text, position)
+    landed = min(start + column, max(start, line_end(text, position) - 1))
     return Target(landed, min(at, landed), max(at, landed), lines=True)
 
 
 def _to_line(text: str, at: int, command: Command) -> Target:
     number = command.count or (1 if command.motion == "gg" else text.count("\n") + 1)
-    place = 0
+    position = 0
     for _ in range(number - 1):
-        if line_end(text, place) == len(text):
+        if line_end(text, position) == len(text):
             break
-        place = line_end(text, place) + 1
-    place = first_letter(text, place)
-    return Target(place, min(at, place), max(at, place), lines=True)
+        position = line_end(text, position) + 1
+    position = first_letter(text, position)
+    return Target(position, min(at, position), max(at, position), lines=True)
 
 
 def _paragraph(text: str, at: int, way: str, count: int) -> int:
     for _ in range(count):
-        place = text.find("\n\n", at + 1) if way == "}" else text.rfind("\n\n", 0, max(0, at - 1))
-        if place < 0:
+        position = text.find("\n\n", at + 1) if way == "}" else text.rfind("\n\n", 0, max(0, at - 1))
+        if position < 0:
             return len(text) if way == "}" else 0
-        at = place + 1
+        at = position + 1
     return at
 
 
@@ -553,18 +557,18 @@ def _move(vim: Vim, buffer: Buffer, command: Command) -> Step:
         wish = buffer.cursor - line_start(buffer.text, buffer.cursor) if vim.wish is None else vim.wish
     elif command.motion == "$":
         wish = FAR
-    found = (command.motion, command.target) if command.motion in _LETTER_MOTIONS else vim.found
-    return Step(replace(vim, wish=wish, found=found), replace(buffer, cursor=settled(buffer.text, target.cursor)))
+    search = (command.motion, command.target) if command.motion in _LETTER_MOTIONS else vim.found
+    return Step(replace(vim, wish=wish, found=search), replace(buffer, cursor=settled(buffer.text, target.cursor)))
 
 
 def _operate(vim: Vim, buffer: Buffer, command: Command) -> Step:
     """An operator with a motion, a text object or whole lines."""
     text, at = buffer.text, buffer.cursor
     if command.motion == command.operator:
-        place = at
+        position = at
         for _ in range(command.times - 1):
-            place = min(len(text), line_end(text, place) + 1)
-        target: Target | None = Target(at, at, place, lines=True)
+            position = min(len(text), line_end(text, position) + 1)
+        target: Target | None = Target(at, at, position, lines=True)
     else:
         target = motion(buffer, vim, command)
     if command.motion in _LETTER_MOTIONS:
@@ -605,8 +609,8 @@ def _on_span(vim: Vim, buffer: Buffer, command: Command, target: Target) -> Step
     elif start > 0:
         start -= 1
     step = _changed(vim, buffer, command, start, end, "", start)
-    place = min(start + (end == len(text) and start > 0), len(step.buffer.text))
-    return replace(step, buffer=replace(step.buffer, cursor=first_letter(step.buffer.text, place)))
+    position = min(start + (end == len(text) and start > 0), len(step.buffer.text))
+    return replace(step, buffer=replace(step.buffer, cursor=first_letter(step.buffer.text, position)))
 
 
 def _rewritten(vim: Vim, buffer: Buffer, command: Command, start: int, end: int, times: int = 1) -> Step:
@@ -629,11 +633,11 @@ def _shifted(line: str, way: str, times: int) -> str:
 
 def _cased(buffer: Buffer, start: int, end: int, how: str) -> str:
     """The span in lower case (u), upper case (U) or swapped (~), with its atoms unchanged."""
-    out, place = "", start
+    out, position = "", start
     for left, right in (*(atom for atom in buffer.atoms if start <= atom[0] and atom[1] <= end), (end, end)):
-        part = buffer.text[place:left]
+        part = buffer.text[position:left]
         out += part.lower() if how == "u" else part.upper() if how == "U" else part.swapcase()
-        out, place = out + buffer.text[left:right], right
+        out, position = out + buffer.text[left:right], right
     return out
 
 
@@ -662,20 +666,20 @@ def _open(vim: Vim, buffer: Buffer, command: Command) -> Step:
     text, at = buffer.text, buffer.cursor
     match command.motion:
         case "i":
-            place = at
+            position = at
         case "a":
-            place = min(line_end(text, at), at + 1)
+            position = min(line_end(text, at), at + 1)
         case "I":
-            place = first_letter(text, at) if text[line_start(text, at) : line_end(text, at)].strip() else at
+            position = first_letter(text, at) if text[line_start(text, at) : line_end(text, at)].strip() else at
         case "A":
-            place = line_end(text, at)
+            position = line_end(text, at)
         case "o":
-            place = line_end(text, at) + 1
-            text = f"{text[: place - 1]}\n{text[place - 1 :]}"
+            position = line_end(text, at) + 1
+            text = f"{text[: position - 1]}\n{text[position - 1 :]}"
         case _:
-            place = line_start(text, at)
-            text = f"{text[:place]}\n{text[place:]}"
-    began = Buffer(text, place)
+            position = line_start(text, at)
+            text = f"{text[:position]}\n{text[position:]}"
+    began = Buffer(text, position)
     vim = replace(vim, mode="insert", inserting=began, change=command, undo=(*vim.undo[-199:], buffer), redo=())
     return Step(vim, began)
 
@@ -685,14 +689,14 @@ def _put(vim: Vim, buffer: Buffer, command: Command) -> Step:
     if not what:
         return Step(vim, buffer)
     if not vim.whole_lines:
-        place = min(line_end(text, at), at + 1) if command.motion == "p" else at
-        return _changed(vim, buffer, command, place, place, what, place + len(what) - 1)
+        position = min(line_end(text, at), at + 1) if command.motion == "p" else at
+        return _changed(vim, buffer, command, position, position, what, position + len(what) - 1)
     if command.motion == "P":
-        place = start = line_start(text, at)
+        position = start = line_start(text, at)
     else:
-        place = line_end(text, at)
-        what, start = "\n" + what[:-1], place + 1
-    step = _changed(vim, buffer, command, place, place, what, start)
+        position = line_end(text, at)
+        what, start = "\n" + what[:-1], position + 1
+    step = _changed(vim, buffer, command, position, position, what, start)
     return replace(step, buffer=replace(step.buffer, cursor=first_letter(step.buffer.text, start)))
 
 
@@ -790,11 +794,11 @@ def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
 def _extend(vim: Vim, buffer: Buffer, command: Command) -> Step:
     """Move the end of the selection; a text object replaces the selection."""
     if command.motion[0] in "ia":
-        found = text_object(buffer.text, buffer.cursor, command.motion, command.times)
-        if found is None:
+        span = text_object(buffer.text, buffer.cursor, command.motion, command.times)
+        if span is None:
             return Step(vim, buffer)
         lines = command.motion[1] == "p"
-        end = settled(buffer.text, found[1]) if lines else max(found[0], found[1] - 1)
+        end = settled(buffer.text, span[1]) if lines else max(span[0], span[1] - 1)
         mode: Mode = "visual line" if lines else vim.mode
-        return Step(replace(vim, mode=mode, anchor=found[0]), replace(buffer, cursor=end))
+        return Step(replace(vim, mode=mode, anchor=span[0]), replace(buffer, cursor=end))
     return _move(vim, buffer, command)

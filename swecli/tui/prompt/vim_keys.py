@@ -106,9 +106,9 @@ class VimKeys:
             vim = replace(vim, undo=(*vim.undo[-199:], self._left), redo=())
         return vim, buffer
 
-    def _encoded(self, text: str, place: tuple[int, int]) -> int:
+    def _encoded(self, text: str, location: tuple[int, int]) -> int:
         """Offset of a row and column in the encoded text."""
-        return len(self._stand_ins.encode(text[: _offset(text, place)]))
+        return len(self._stand_ins.encode(text[: _offset(text, location)]))
 
     def _write(self, before: Buffer, after: Buffer) -> None:
         """Replace the differing part in one step, and set cursor or selection."""
@@ -126,7 +126,7 @@ class VimKeys:
         self._shown, self._left = None, None if self._vim.mode == "insert" else after
         if self._vim.mode.startswith("visual"):
             self._at = after.cursor
-            low, high = (_end(decode(after.text[:place])) for place in selected(self._vim, after))
+            low, high = (_end(decode(after.text[:position])) for position in selected(self._vim, after))
             self._shown = Selection(high, low) if after.cursor < self._vim.anchor else Selection(low, high)
             editor.selection = self._shown
         else:
@@ -134,12 +134,12 @@ class VimKeys:
             editor.selection = Selection.cursor(_end(decode(after.text[:cursor])))
 
 
-def _offset(text: str, place: tuple[int, int]) -> int:
+def _offset(text: str, location: tuple[int, int]) -> int:
     """Offset of a row and column."""
     start = 0
-    for _ in range(place[0]):
+    for _ in range(location[0]):
         start = line_end(text, start) + 1
-    return min(start + place[1], len(text))
+    return min(start + location[1], len(text))
 
 
 def _end(text: str) -> tuple[int, int]:

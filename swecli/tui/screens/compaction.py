@@ -82,8 +82,8 @@ class PlanBoard(Board):
     def _items(self) -> tuple[PlannedItem, ...]:
         return self._draft.items if self._draft is not None else ()
 
-    def _column(self, place: int) -> list[PlannedItem]:
-        return [item for item in self._items if item.column == COLUMNS[place]]
+    def _column(self, index: int) -> list[PlannedItem]:
+        return [item for item in self._items if item.column == COLUMNS[index]]
 
     @property
     def _lines(self) -> Sequence[SummaryLine]:
@@ -354,12 +354,12 @@ class PlanBoard(Board):
         filled = max(1, min(room, round(room * size / effective)))
         return text_line((name, palette.dim), ("█" * filled, style), ("·" * (room - filled), palette.rule))
 
-    def _title(self, place: int, width: int, palette: Palette) -> Line:
-        column = COLUMNS[place]
-        items = self._column(place)
+    def _title(self, index: int, width: int, palette: Palette) -> Line:
+        column = COLUMNS[index]
+        items = self._column(index)
         words = f"{_MARKS[column]} {_NAMES[column]} "
         size = f"{_sizes(items)} "
-        style = palette.accent + palette.strong if place == self._focus else palette.text
+        style = palette.accent + palette.strong if index == self._focus else palette.text
         rest = max(0, width - cells(words + size))
         return text_line((words, style), (size, palette.dim), ("─" * rest, palette.rule))
 
@@ -368,10 +368,10 @@ class PlanBoard(Board):
         size = (width - 2 * gap) // 3
         columns = [
             [
-                self._title(place, size, palette),
-                *self._rows(place, size, rows - 1, top + 1, place * (size + gap), palette),
+                self._title(index, size, palette),
+                *self._rows(index, size, rows - 1, top + 1, index * (size + gap), palette),
             ]
-            for place in range(3)
+            for index in range(3)
         ]
         return [
             [*fit(left, size + gap), *fit(middle, size + gap), *fit(right, size)]
@@ -388,24 +388,24 @@ class PlanBoard(Board):
     def _tabs(self, shown: int, palette: Palette, *, named: bool) -> Line:
         """Column names with the sizes of the shown one; the others only as glyphs unless ``named``."""
         tabs: Line = []
-        for place, column in enumerate(COLUMNS):
-            items = self._column(place)
-            name = f"{_NAMES[column]} " if named or place == shown else ""
-            size = _sizes(items) if place == shown else f"{len(items):,}"
-            style = palette.accent + palette.strong if place == self._focus else palette.dim
+        for index, column in enumerate(COLUMNS):
+            items = self._column(index)
+            name = f"{_NAMES[column]} " if named or index == shown else ""
+            size = _sizes(items) if index == shown else f"{len(items):,}"
+            style = palette.accent + palette.strong if index == self._focus else palette.dim
             tabs += text_line((f" {_MARKS[column]} {name}", style), (f"{size} ", palette.dim))
         return tabs
 
-    def _rows(self, place: int, width: int, rows: int, top: int, left: int, palette: Palette) -> list[Line]:
-        items = self._column(place)
-        at = min(self._at[place], max(0, len(items) - 1))
-        self._at[place] = at
-        first = max(0, min(self._tops[place], at), at - rows + 1)
-        self._tops[place] = first = max(0, min(first, max(0, len(items) - rows)))
+    def _rows(self, index: int, width: int, rows: int, top: int, left: int, palette: Palette) -> list[Line]:
+        items = self._column(index)
+        at = min(self._at[index], max(0, len(items) - 1))
+        self._at[index] = at
+        first = max(0, min(self._tops[index], at), at - rows + 1)
+        self._tops[index] = first = max(0, min(first, max(0, len(items) - rows)))
         lines: list[Line] = []
         for number, item in enumerate(items[first : first + rows]):
-            chosen = first + number == at and place == self._focus
-            self._hits.append((left, left + width, top + number, place, first + number))
+            chosen = first + number == at and index == self._focus
+            self._hits.append((left, left + width, top + number, index, first + number))
             pin = "⌂" if item.pinned else " "
             about = safe_line(self._session.inspection.about(item.id))
             base = palette.text + palette.strong if chosen else palette.text
@@ -432,15 +432,15 @@ class PlanBoard(Board):
         line = text_line(("Summary ", style))
         if quality is not None and quality.anchors and self._summary is not None:
             score = palette.success if quality.kept == quality.anchors else palette.warning
-            kept = f"· {quality.kept} of {plural(quality.anchors, 'key detail')} kept"
+            preserved = f"· {quality.kept} of {plural(quality.anchors, 'key detail')} kept"
             where = f": {quality.written} in this text, {quality.kept - quality.written} in the record"
-            line += text_line((kept, score), (where, palette.dim))
+            line += text_line((preserved, score), (where, palette.dim))
         used = sum(cells(piece.text) for piece in line)
         head = [*line, *text_line((" " + "─" * max(0, width - used - 1), palette.rule))]
         if self._summary is None:
             what = "The model is writing it…" if self._writing else self._no_draft()
-            said = [text_line((row, palette.dim)) for row in wrapped(what, width)]
-            return [head, *said, *([[]] * rows)][:rows]
+            notes = [text_line((row, palette.dim)) for row in wrapped(what, width)]
+            return [head, *notes, *([[]] * rows)][:rows]
         lines = self._lines
         if not lines:
             words = "(empty: your messages, files, checks and todos replace what is removed)"
@@ -502,7 +502,7 @@ class PlanBoard(Board):
         for number, record in enumerate(records[first : first + room]):
             chosen = first + number == at
             saved = 1 - record.after / max(1, record.before)
-            kept = f"{record.kept}/{record.anchors} kept" if record.anchors else ""
+            preserved = f"{record.kept}/{record.anchors} kept" if record.anchors else ""
             state = self._session.inspection.compaction_state(record)
             lines.append(
                 text_line(
@@ -511,7 +511,7 @@ class PlanBoard(Board):
                     (f"{state:<9} ", palette.dim if state == "active" else palette.warning),
                     (f"{short(record.before):>6} → {short(record.after):>5} ", palette.text),
                     (f"-{saved * 100:.0f}%  ", palette.success),
-                    (fitted_text(kept, 12) + " ", palette.dim),
+                    (fitted_text(preserved, 12) + " ", palette.dim),
                     (", ".join((record.trigger, *record.strategies)), palette.text),
                 )
             )

@@ -68,13 +68,13 @@ def colours(palette: Palette, names: tuple[str, ...]) -> Mapping[str, Style]:
     }
     hues = [style + _PLAIN if style.color else style for style in usual.values()]
     left = iter(_shades(hues, dark=palette.dark))
-    found: dict[str, Style] = {}
+    styles: dict[str, Style] = {}
     for name, style in zip(usual, hues, strict=True):
-        found[name] = next(left, style) if style in found.values() else style
+        styles[name] = next(left, style) if style in styles.values() else style
     for name in dict.fromkeys((MEMORY, PLAYBOOK, SKILLS, RETRIEVED, NOTES, *names)):
-        if name not in found:
-            found[name] = next(left, hues[len(found) % len(hues)])
-    return found
+        if name not in styles:
+            styles[name] = next(left, hues[len(styles) % len(hues)])
+    return styles
 
 
 _PLAIN: Final = Style(italic=False, bold=False, underline=False, dim=False)
@@ -87,12 +87,12 @@ def _shades(hues: Sequence[Style], *, dark: bool) -> list[Style]:
     exact = [hue.color.triplet.hex for hue in hues if hue.color is not None and hue.color.triplet is not None]
     ends = (WHITE, BLACK) if dark else (BLACK, WHITE)
     seen = {of_256(colour) for colour in exact}
-    found: list[Style] = []
+    shades: list[Style] = []
     for colour in [mix(colour, end, share) for share in _SHARES for end in ends for colour in exact[1:]]:
         if of_256(colour) not in seen:
             seen.add(of_256(colour))
-            found.append(Style.parse(colour) + _PLAIN)
-    return found
+            shades.append(Style.parse(colour) + _PLAIN)
+    return shades
 
 
 def names_of(budget: Budget) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ def legend(budget: Budget, width: int, palette: Palette, most: int) -> list[Line
     sizes = {part.name: part for part in budget.components}
     lines: list[Line] = [[]]
     room = width
-    for name, _, _ in sorted(places, key=lambda place: -sizes[place[0]].tokens):
+    for name, _, _ in sorted(places, key=lambda item: -sizes[item[0]].tokens):
         part = sizes[name]
         limit = f"/{short(part.limit)}" if part.limit is not None else ""
         over = part.limit is not None and part.tokens > part.limit
@@ -246,14 +246,14 @@ def _column(
     point: TurnPoint, largest: int, row: int, height: int, column: int, palette: Palette
 ) -> list[tuple[str, Style]]:
     eighths = round(point.tokens * height * 8 / max(1, largest))
-    here = max(0, min(8, eighths - (row - 1) * 8))
+    filled = max(0, min(8, eighths - (row - 1) * 8))
     if point.tokens and row == 1:
-        here = max(1, here)
+        filled = max(1, filled)
     cached = (point.cached or 0) / max(1, point.tokens)
-    is_cached = (row - 1) * 8 + min(4, here) <= cached * eighths
+    is_cached = (row - 1) * 8 + min(4, filled) <= cached * eighths
     style = palette.dim if point.cached is None else palette.accent if is_cached else palette.warning
     gap = 1 if column > 1 else 0
-    glyph = _bar_glyph(here, is_cached=is_cached or point.cached is None, palette=palette)
+    glyph = _bar_glyph(filled, is_cached=is_cached or point.cached is None, palette=palette)
     return [(glyph * (column - gap), style), (" " * gap, palette.dim)]
 
 

@@ -95,12 +95,12 @@ def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
         also = other_names(command, commands)
         cells = (f"/{command.name} {command.arguments}".rstrip(), command.summary + (f" ({also})" if also else ""))
         out.append(Entry(f"/{command.name}", cells, words="command"))
-    for place in PLACES:
-        out.append(heading(f"Keys: {PLACES[place][0].lower()}{PLACES[place][1:]}"))
+    for context in PLACES:
+        out.append(heading(f"Keys: {PLACES[context][0].lower()}{PLACES[context][1:]}"))
         out += [
             Entry(f"key {action.name}", (keymap.shown(action.name), action.meaning), words=action.name)
             for action in ACTIONS
-            if action.place == place
+            if action.place == context
         ]
     return out
 
@@ -128,9 +128,9 @@ class HelpPage(ListPage):
     def matching(self, query: str) -> Sequence[Entry]:
         if self._wanted and not query.strip():
             return self._wanted
-        found = narrowed(self.entries, query)
-        named = [entry for entry in found if entry.name == f"/{query.strip().removeprefix('/').casefold()}"]
-        return [*named, *(entry for entry in found if entry not in named)]
+        matches = narrowed(self.entries, query)
+        named = [entry for entry in matches if entry.name == f"/{query.strip().removeprefix('/').casefold()}"]
+        return [*named, *(entry for entry in matches if entry not in named)]
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None or entry.name == ALL:

@@ -100,8 +100,8 @@ class SessionCommands:
 
     def _block(self, item: str) -> ToolBlock | None:
         blocks = self._transcript.page.blocks
-        place = blocks.place(item) if item in self._session.state.running else None
-        block = blocks[place] if place is not None else None
+        index = blocks.place(item) if item in self._session.state.running else None
+        block = blocks[index] if index is not None else None
         return block if isinstance(block, ToolBlock) else None
 
     def _waited(self, item: str, running: Running) -> ShownCommand:

@@ -246,8 +246,8 @@ class Lines(Widget, can_focus=False):
         places = [number for number, entry in enumerate(self._entries) if not entry.heading]
         if not places:
             return
-        here = places.index(self._at)
-        there = (here + step) % len(places) if abs(step) == 1 else min(max(0, here + step), len(places) - 1)
+        current = places.index(self._at)
+        there = (current + step) % len(places) if abs(step) == 1 else min(max(0, current + step), len(places) - 1)
         self._at = places[there]
         if there == 0:
             self._top = 0
@@ -379,14 +379,14 @@ async def read_or_say(page: ListPage, read: Callable[[], T]) -> T | None:
     """Result of ``read``, run in a thread; None if it fails, after the page showed the message of its ValueError, or if
     the page was closed meanwhile."""
     try:
-        found = await asyncio.to_thread(read)
+        result = await asyncio.to_thread(read)
     except ValueError as error:
         page.trouble = (TextBlock(brief_paths(str(error)), "error"),)
         if page.view.shows(page):
             page.view.show()
         return None
     page.trouble = ()
-    return found if page.view.shows(page) else None
+    return result if page.view.shows(page) else None
 
 
 BETWEEN = " · "
@@ -417,15 +417,15 @@ LEAST_NOTE: Final = 12
 def fitted(note: str, last: str, width: int) -> str:
     """Parts of a note that fit: how to leave takes precedence, then the order of the parts. The first is cut rather
     than left out."""
-    kept: list[str] = []
+    parts: list[str] = []
     for part in filter(None, note.split(BETWEEN)):
-        if cells(BETWEEN.join((*kept, part, last))) > width:
+        if cells(BETWEEN.join((*parts, part, last))) > width:
             room = width - cells(f"{BETWEEN}{last}")
-            if not kept and room >= LEAST_NOTE:
-                kept.append(cut(SafeText(part), room))
+            if not parts and room >= LEAST_NOTE:
+                parts.append(cut(SafeText(part), room))
             break
-        kept.append(part)
-    return BETWEEN.join((*kept, last))
+        parts.append(part)
+    return BETWEEN.join((*parts, last))
 
 
 _KEY = lazy_pattern(r"(?:(?:[\u2191\u2193]+|enter|esc|[Tt]ab|space|PgUp|PgDn|Home|End|[Cc]trl\+\w)(?: |$))+")
@@ -566,7 +566,7 @@ class ListScreen(Vertical):
 
     def _intercept(self, event: events.Key) -> bool:
         self._catch_up()
-        action = next((found for place in _PLACES if (found := self.keymap.action(place, event.key))), "")
+        action = next((candidate for context in _PLACES if (candidate := self.keymap.action(context, event.key))), "")
         at = self._line.cursor_position
         if (action == "scroll_home" and at > 0) or (action == "scroll_end" and at < len(self.text)):
             return False

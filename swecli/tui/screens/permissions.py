@@ -129,11 +129,11 @@ class PermissionsPage(ListPage):
 
     async def _add(self, how: str, rule: str) -> None:
         try:
-            said = await asyncio.to_thread(self._port.add, how, rule)
+            message = await asyncio.to_thread(self._port.add, how, rule)
         except ValueError as error:
             self.view.say((TextBlock(str(error), "error"),))
             return
-        self._notify(said)
+        self._notify(message)
         if how in ("ask", "deny"):
             self._changed()
         self.view.put("")

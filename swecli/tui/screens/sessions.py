@@ -60,18 +60,18 @@ class SessionsPage(ListPage):
         self.view.start(self._read)
 
     async def _read(self) -> None:
-        found = await read_or_say(self, self._port.read)
-        if found is None:
+        sessions = await read_or_say(self, self._port.read)
+        if sessions is None:
             return
-        self._sessions = {session.id: session for session in found}
-        if all(session.folder != self._folder for session in found):
+        self._sessions = {session.id: session for session in sessions}
+        if all(session.folder != self._folder for session in sessions):
             self._everywhere = True
         self._list()
-        if not found:
+        if not sessions:
             self.view.say((TextBlock("No stored sessions yet. This one is being stored."),))
 
     def _list(self) -> None:
-        listed = [one for one in self._sessions.values() if self._everywhere or one.folder == self._folder]
+        listed = [session for session in self._sessions.values() if self._everywhere or session.folder == self._folder]
         self.entries = entries(listed, self._present, self._clock())
         self.view.show()
 
@@ -89,9 +89,9 @@ class SessionsPage(ListPage):
     async def _search(self, words: str) -> None:
         """Search the sessions' content. Meanwhile the list shows matches by title."""
         await asyncio.sleep(PAUSE)
-        said = await asyncio.to_thread(self._port.search, words)
+        hits = await asyncio.to_thread(self._port.search, words)
         if _words(self.view.text) == words:
-            self._found_in, self._searched = dict(said), words
+            self._found_in, self._searched = dict(hits), words
             self._previews.forget()
             self.view.show()
 

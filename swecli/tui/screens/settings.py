@@ -151,12 +151,12 @@ class ValuePage(ListPage):
         elif entry is None and setting.choices:
             lines = [*NOTHING, *lines]
         shown = sample(setting.name, entry.name if entry is not None else self.view.text)
-        place = f"Enter writes it to {brief_paths(self._port.files[self._file])}"
+        destination = f"Enter writes it to {brief_paths(self._port.files[self._file])}"
         if self._other in self._port.files:
-            place += (
+            destination += (
                 f"\n{self.view.keymap.shown('switch')} selects {brief_paths(self._port.files[self._other])} instead"
             )
-        return [*lines, TextBlock(place, "plain"), *shown]
+        return [*lines, TextBlock(destination, "plain"), *shown]
 
     def key_note(self, entry: Entry | None) -> str:
         return f"enter writes · {self.view.keymap.shown('switch')} other file"
@@ -213,7 +213,7 @@ class ValuePage(ListPage):
 def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[Entry]:
     """Values of a setting with few of them, or the ``offered`` ones, filtered by the input."""
     now = setting.text.strip('"')
-    found = [
+    values = [
         Entry(
             choice,
             (choice.strip('"'), "current" if choice.strip('"') == now else ""),
@@ -221,9 +221,9 @@ def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[E
         )
         for choice in setting.choices or offered
     ]
-    said = yes_or_no(query) if set(setting.choices) == {"true", "false"} else None
-    wanted = query.strip().casefold() if said is None else toml_text(said)
-    return [entry for entry in found if wanted in entry.cells[0].casefold()]
+    flag = yes_or_no(query) if set(setting.choices) == {"true", "false"} else None
+    wanted = query.strip().casefold() if flag is None else toml_text(flag)
+    return [entry for entry in values if wanted in entry.cells[0].casefold()]
 
 
 class Preview(Struct, frozen=True):
@@ -272,10 +272,10 @@ class SettingsPage(ListPage):
         self.view.start(self._read)
 
     async def _read(self) -> None:
-        found = await read_or_say(self, self._port.read)
-        if found is not None:
-            self._settings = {setting.name: setting for setting in found}
-            self.entries = entries(found)
+        settings = await read_or_say(self, self._port.read)
+        if settings is not None:
+            self._settings = {setting.name: setting for setting in settings}
+            self.entries = entries(settings)
             self.view.show()
 
     # --- display ---

@@ -111,19 +111,19 @@ class Appearance:
     def apply(self) -> None:
         """Show the wanted theme, now and in the first frame of the next run."""
         self.preview(self.wanted)
-        found = self.library.resolve(self.wanted, self._dark)
-        if self._adopted and found is not None:
-            save_theme(self._memory, SavedTheme(self.wanted, self._dark, self.library.scheme(found)))
+        resolved = self.library.resolve(self.wanted, self._dark)
+        if self._adopted and resolved is not None:
+            save_theme(self._memory, SavedTheme(self.wanted, self._dark, self.library.scheme(resolved)))
 
     def preview(self, name: str) -> None:
         """Show a theme temporarily."""
-        found = self.library.resolve(name, self._dark)
-        if found is None:
+        resolved = self.library.resolve(name, self._dark)
+        if resolved is None:
             return
-        theme = self.library.theme(found)
-        if self._app.get_theme(found) is not theme:
+        theme = self.library.theme(resolved)
+        if self._app.get_theme(resolved) is not theme:
             self._app.register_theme(theme)
-        self._app.theme = found
+        self._app.theme = resolved
 
 
 @contextlib.contextmanager

@@ -295,17 +295,17 @@ class BlockList(Sequence[Block]):
 
     def put(self, block: Block) -> int:
         """Replace the block with the same id, or append it. Returns its index."""
-        place = self._places.get(block.id)
-        if place is None:
-            place = self._places[block.id] = len(self._entries)
+        index = self._places.get(block.id)
+        if index is None:
+            index = self._places[block.id] = len(self._entries)
             self._entries.append(block)
         else:
-            self._release(place)
-            self._entries[place] = block
+            self._release(index)
+            self._entries[index] = block
         weight = 0 if is_live(block) else weight_of(block)
         if weight >= LONG:
             self._keep(block, weight)
-        return place
+        return index
 
     def remove(self, place: int) -> None:
         """Remove a block; later ones move up by one."""
@@ -375,13 +375,13 @@ class BlockList(Sequence[Block]):
         while self.resident > self._limit and len(self._recent) > 1:
             oldest, (old, old_weight) = self._recent.popitem(last=False)
             self.resident -= old_weight
-            place = self._places[oldest]
-            if not isinstance(self._entries[place], _Spilled):
-                self._entries[place] = _Spilled(shape_of(old), self.spill.put(old))
+            index = self._places[oldest]
+            if not isinstance(self._entries[index], _Spilled):
+                self._entries[index] = _Spilled(shape_of(old), self.spill.put(old))
 
-    def _release(self, place: int) -> None:
-        entry = self._entries[place]
-        known = self._recent.pop(self.id_at(place), None)
+    def _release(self, index: int) -> None:
+        entry = self._entries[index]
+        known = self._recent.pop(self.id_at(index), None)
         if known is not None:
             self.resident -= known[1]
         if isinstance(entry, _Spilled):

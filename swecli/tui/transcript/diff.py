@@ -72,7 +72,7 @@ def text_diff(old: str, new: str) -> TextDiff:
     shown_to = 0
     """Lines of the new text shown or omitted so far."""
     changes = changed_spans(before, after)
-    for place, (i1, i2, j1, j2) in enumerate(changes):
+    for index, (i1, i2, j1, j2) in enumerate(changes):
         begin = max(shown_to, j1 - CONTEXT)
         if begin > shown_to:
             lines.append(DiffLine("~", begin - shown_to, ""))
@@ -80,7 +80,7 @@ def text_diff(old: str, new: str) -> TextDiff:
         lines += change_lines(before[i1:i2], after[j1:j2], i1, j1)
         removed += i2 - i1
         added += j2 - j1
-        limit = changes[place + 1][2] if place + 1 < len(changes) else len(after)
+        limit = changes[index + 1][2] if index + 1 < len(changes) else len(after)
         shown_to = min(limit, j2 + CONTEXT)
         lines += [DiffLine(" ", number + 1, after[number]) for number in range(j2, shown_to)]
     if shown_to < len(after) and lines:
@@ -119,9 +119,9 @@ def _all_crlf(lines: list[str]) -> bool:
 def change_lines(old: list[str], new: list[str], i: int, j: int) -> list[DiffLine]:
     """One change as lines. ``i`` and ``j`` are the numbers of lines before it in the old and the new text."""
     paired = len(old) == len(new)
-    gone = [DiffLine("-", i + n + 1, line, new[n] if paired else None) for n, line in enumerate(old)]
+    removed = [DiffLine("-", i + n + 1, line, new[n] if paired else None) for n, line in enumerate(old)]
     come = [DiffLine("+", j + n + 1, line, old[n] if paired else None) for n, line in enumerate(new)]
-    return gone + come
+    return removed + come
 
 
 _RULE: Final = "│"
@@ -140,35 +140,35 @@ Pair = tuple[Side | None, Side | None]
 
 def pairs(lines: Sequence[DiffLine]) -> Iterator[Pair | DiffLine]:
     """Line pairs for a side-by-side view; omitted lines are unpaired. Removed lines face the added ones in order."""
-    gone: list[Side] = []
+    removed: list[Side] = []
     come: list[Side] = []
     shift = 0
     """Old line number minus new line number."""
 
     def flush() -> Iterator[Pair]:
-        for number in range(max(len(gone), len(come))):
+        for number in range(max(len(removed), len(come))):
             yield (
-                gone[number] if number < len(gone) else None,
+                removed[number] if number < len(removed) else None,
                 come[number] if number < len(come) else None,
             )
-        gone.clear()
+        removed.clear()
         come.clear()
 
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.sign == "-":
             if come:
                 yield from flush()
-            gone.append(Side(place, line, line.number))
+            removed.append(Side(index, line, line.number))
             shift += 1
         elif line.sign == "+":
-            come.append(Side(place, line, line.number))
+            come.append(Side(index, line, line.number))
             shift -= 1
         else:
             yield from flush()
             if line.sign == "~":
                 yield line
             else:
-                yield Side(place, line, line.number + shift), Side(place, line, line.number)
+                yield Side(index, line, line.number + shift), Side(index, line, line.number)
     yield from flush()
 
 
@@ -325,8 +325,8 @@ class _Lines:
         if both and width >= palette.split_from and self._room >= NARROWEST:
             self._beside = list(islice(pairs(lines), self._limit + 1))
             needed = {side.place for pair in self._beside if isinstance(pair, tuple) for side in pair if side}
-        self._index = {place: index for index, place in enumerate(needed)}
-        shown = [lines[place] for place in self._index]
+        self._index = {line_index: index for index, line_index in enumerate(needed)}
+        shown = [lines[line_index] for line_index in self._index]
         self._digits = max((len(str(line.number)) for line in shown if line.sign != "~"), default=1)
         self._width = max(1, width - self._digits - 4)
         texts = [sanitise(line.text[:MAX_LINE], keep_newlines=False) for line in shown]
@@ -374,9 +374,9 @@ class _Lines:
         """Common parts of all lines with this sign: the sign, the gutter of continuation rows, and the fill style."""
         style = self.style(line)
         rest: Gutter = (segment(SafeText(" " * (self._digits + 1))), segment(SafeText("  "), style))
-        found = segment(SafeText(f"{line.sign} "), style), rest, style if line.sign != " " else None
-        self._gutters[line.sign] = found
-        return found
+        parts = segment(SafeText(f"{line.sign} "), style), rest, style if line.sign != " " else None
+        self._gutters[line.sign] = parts
+        return parts
 
     def text(self, number: int) -> SafeText:
         return self._code.lines[self._index[number]]

@@ -33,9 +33,9 @@ def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
 def _holds(block: Block, wanted: str) -> bool:
     """Whether the block's text contains ``wanted``. A diff is only computed if one of its texts does."""
     if isinstance(block, ToolBlock | ShownBlock):
-        kept = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
-        if len(kept) < len(block.blocks):
-            block = replace(block, blocks=kept)
+        parts = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
+        if len(parts) < len(block.blocks):
+            block = replace(block, blocks=parts)
     return wanted in block_text(block).lower()
 
 
@@ -68,10 +68,10 @@ def match_rows(rows: Sequence[Row], query: str) -> list[int]:
             starts.append(len(text) + len(rows[last].join or ""))
             text += (rows[last].join or "") + rows[last].body.lower()
             last += 1
-        place = text.find(wanted) if wanted else -1
-        while place >= 0:
-            out.append(first + bisect_right(starts, place) - 1)
-            place = text.find(wanted, place + len(wanted))
+        offset = text.find(wanted) if wanted else -1
+        while offset >= 0:
+            out.append(first + bisect_right(starts, offset) - 1)
+            offset = text.find(wanted, offset + len(wanted))
         first = last
     return out
 
@@ -105,9 +105,9 @@ class Search:
             number = self._page.place(operation.block.id)
             if number is None or not _holds(operation.block, wanted):
                 continue
-            place = bisect_right(self.blocks, number, key=lambda known: self._page.place(known) or 0)
-            self.blocks.insert(place, operation.block.id)
-            self._block += place <= self._block
+            index = bisect_right(self.blocks, number, key=lambda known: self._page.place(known) or 0)
+            self.blocks.insert(index, operation.block.id)
+            self._block += index <= self._block
         return len(self.blocks) > before
 
     def is_at(self, number: int, row: Row) -> bool:
@@ -124,17 +124,17 @@ class Search:
         if self._block >= 0:
             number = self._page.place(self.blocks[self._block])
             rows = self._rows(number) if number is not None else []
-            here = rows[min(self._match, len(rows) - 1)] if rows else 0
-            further = [match for match, row in enumerate(rows) if (row > here if step > 0 else row < here)]
+            current = rows[min(self._match, len(rows) - 1)] if rows else 0
+            further = [match for match, row in enumerate(rows) if (row > current if step > 0 else row < current)]
             if number is not None and further:
                 return number, self._at(rows, further[0] if step > 0 else further[-1])
         for count in range(1, len(self.blocks) + 1):
             start = self._block if self._block >= 0 or step > 0 else 0
-            place = (start + step * count) % len(self.blocks)
-            number = self._page.place(self.blocks[place])
+            index = (start + step * count) % len(self.blocks)
+            number = self._page.place(self.blocks[index])
             if number is not None:
                 rows = self._rows(number) or [0]
-                self._block = place
+                self._block = index
                 return number, self._at(rows, 0 if step > 0 else len(rows) - 1)
         return None
 

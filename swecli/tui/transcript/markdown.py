@@ -296,7 +296,7 @@ def prepare(text: str) -> str:
     """The source with newline as the only line end, which is how the parser and this module count lines."""
     if not _BREAKING.search(text):
         return text
-    return _BREAKING.sub(lambda found: "\n" if found[0] == "\r\n" else sanitise(found[0]), text)
+    return _BREAKING.sub(lambda match: "\n" if match[0] == "\r\n" else sanitise(match[0]), text)
 
 
 def units(source: str) -> list[Unit]:
@@ -402,13 +402,13 @@ class Drawer:
         out: list[Row] = []
         first = 1
         level = tokens[0].level + 1
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             if token.level != level or token.type != "list_item_close":
                 continue
             marker = f"{number}{tokens[0].markup} " if ordered else BULLETS[min(depth, len(BULLETS) - 1)]
-            out += self._item(tokens[first + 1 : place], marker, width, base, depth + 1)
+            out += self._item(tokens[first + 1 : index], marker, width, base, depth + 1)
             number += 1
-            first = place + 1
+            first = index + 1
         return out
 
     def _item(self, tokens: Sequence[Token], marker: str, width: int, base: Style, depth: int) -> list[Row]:
@@ -496,11 +496,11 @@ class _Fence(Struct):
         return len(bare) - len(inner) <= 3 and len(inner) >= len(self.marker) and set(inner) == {self.marker[0]}
 
     def content(self, line: str) -> SafeText:
-        column = place = 0
-        while column < self.indent and line[place : place + 1] in (" ", "\t"):
-            column += 1 if line[place] == " " else 4 - column % 4
-            place += 1
-        return sanitise(" " * (column - self.indent) + line[place:])
+        column = offset = 0
+        while column < self.indent and line[offset : offset + 1] in (" ", "\t"):
+            column += 1 if line[offset] == " " else 4 - column % 4
+            offset += 1
+        return sanitise(" " * (column - self.indent) + line[offset:])
 
 
 class MarkdownStream:
@@ -562,12 +562,12 @@ class MarkdownStream:
 
     def _freeze_blocks(self, source: str) -> bool:
         """Draw the final rows of blocks that another block follows. Returns whether a code block was opened."""
-        found = units(source)
-        if not found:
+        parsed = units(source)
+        if not parsed:
             return False
-        for unit in found[:-1]:
+        for unit in parsed[:-1]:
             self._freeze_unit(unit, source)
-        last = found[-1]
+        last = parsed[-1]
         lines = source.split("\n")
         opening = _FENCE.match(lines[last.start] + "\n") if last.kind == "fence" else None
         if opening is not None:
@@ -600,11 +600,11 @@ class MarkdownStream:
         rest = starts[-1]
         if len(starts) < 2 or len(lines[rest]) - len(lines[rest].lstrip(" ")) > 3 or "\t" in lines[rest][:4]:
             return unit.start
-        kept = "\n".join(lines[unit.start : rest]) + "\n"
-        items = units(kept)[0]
+        finished = "\n".join(lines[unit.start : rest]) + "\n"
+        items = units(finished)[0]
         number = self._first_number(unit)
         self._truncate(self._frozen)
-        self.rows += self._gap_and_rows(items, kept)
+        self.rows += self._gap_and_rows(items, finished)
         self._frozen = len(self.rows)
         self._list = (unit.list_key, number + len(starts) - 1)
         return rest
@@ -663,7 +663,7 @@ class MarkdownStream:
 
 def _from_line(text: str, line: int) -> str:
     """The text from this line on."""
-    place = 0
+    offset = 0
     for _ in range(line):
-        place = text.index("\n", place) + 1
-    return text[place:]
+        offset = text.index("\n", offset) + 1
+    return text[offset:]

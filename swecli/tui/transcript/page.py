@@ -192,8 +192,8 @@ class Page:
         return self.blocks.place(block_id)
 
     def block(self, block_id: str) -> Block | None:
-        place = self.blocks.place(block_id)
-        return None if place is None else self.blocks[place]
+        index = self.blocks.place(block_id)
+        return None if index is None else self.blocks[index]
 
     def configure(
         self,
@@ -221,8 +221,8 @@ class Page:
         self._streams.clear()
         if not same:
             if before[1] != self._density:
-                for place in range(len(self.blocks)):
-                    self._guess(place)
+                for index in range(len(self.blocks)):
+                    self._guess(index)
             self.index.reset(self._guesses.all(self._width))
         return True
 
@@ -234,18 +234,18 @@ class Page:
         """Put or remove a block. Returns its index; None if there was nothing to remove."""
         if isinstance(operation, Put):
             return self._put(operation.block)
-        place = self.blocks.place(operation.id)
-        if place is None:
+        index = self.blocks.place(operation.id)
+        if index is None:
             return None
-        self.blocks.remove(place)
-        self.index.remove(place)
-        self._guesses.remove(place)
+        self.blocks.remove(index)
+        self.index.remove(index)
+        self._guesses.remove(index)
         self._drawn.drop(operation.id)
         self._streams.pop(operation.id, None)
         self._toggled.discard(operation.id)
         if len(self.blocks) == 1:
             self._redraw_greeting()
-        return place
+        return index
 
     def clear(self) -> None:
         self.blocks.clear()
@@ -326,17 +326,17 @@ class Page:
 
     def _put(self, block: Block) -> int:
         known = self.blocks.place(block.id)
-        place = self.blocks.put(block)
-        self._guess(place)
-        about = self._guesses.at(place, self._width)
+        index = self.blocks.put(block)
+        self._guess(index)
+        about = self._guesses.at(index, self._width)
         if known is None:
             self.index.append(about)
-            if place == 1:
+            if index == 1:
                 self._redraw_greeting()
-            return place
+            return index
         self._drawn.drop(block.id)
-        self.index.set(place, max(about, self.index.height(place)), exact=False)
-        return place
+        self.index.set(index, max(about, self.index.height(index)), exact=False)
+        return index
 
     def _redraw_greeting(self) -> None:
         """What is first may stand in the middle of the window no longer, or again."""
@@ -344,8 +344,8 @@ class Page:
             self._drawn.drop(self.blocks.id_at(0))
             self.measure(0)
 
-    def _gap(self, place: int) -> bool:
-        return gap_before(self.blocks.kind_at(place - 1) if place else None, self.blocks.kind_at(place))
+    def _gap(self, index: int) -> bool:
+        return gap_before(self.blocks.kind_at(index - 1) if index else None, self.blocks.kind_at(index))
 
     def _render(self, block: Block, *, expanded: bool, short: bool) -> list[Row]:
         if not isinstance(block, AnswerBlock):
@@ -365,13 +365,13 @@ class Page:
         del self._streams[block.id]
         return stream.markdown.rows + answer_ending(block, self._width, self._palette)
 
-    def _guess(self, place: int) -> None:
+    def _guess(self, index: int) -> None:
         """Estimate a block's rows from the length of its text."""
-        shape, gap = self.blocks.shape(place), self._gap(place)
+        shape, gap = self.blocks.shape(index), self._gap(index)
         if issubclass(shape.kind, UserBlock | AnswerBlock):
             rows = shape.lines + 1 + gap if shape.length else 0
         elif issubclass(shape.kind, ToolBlock):
             rows = 1 + gap + (0 if self._density == "short" else min(13, 8 * shape.displays))
         else:
             rows = 1 + gap + 8 * shape.displays
-        self._guesses.put(place, rows, shape.length)
+        self._guesses.put(index, rows, shape.length)

@@ -107,8 +107,8 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return None if told else NoticeBlock(key, f"Mode: {body.mode} ({body.reason})", "warning")
         case ModelChanged() as body:
             effort = f", effort {body.effort}" if body.effort else ""
-            place = f" at {body.address}" if body.address else ""
-            return NoticeBlock(key, f"Model: {body.model}{place}{effort}") if body.switched else None
+            location = f" at {body.address}" if body.address else ""
+            return NoticeBlock(key, f"Model: {body.model}{location}{effort}") if body.switched else None
         case ItemsOffloaded() as body:
             tokens = sum(item.tokens for item in body.items)
             moved = plural(len(body.items), "item")
@@ -191,7 +191,10 @@ class Reducer:
     @property
     def counts(self) -> bool:
         """Whether a running step needs ``tick``."""
-        return any(isinstance(block := self.blocks[one], ToolBlock) and block.status == "running" for one in self.open)
+        return any(
+            isinstance(block := self.blocks[block_id], ToolBlock) and block.status == "running"
+            for block_id in self.open
+        )
 
     def _feed(self, event: Event) -> None:
         body = event.body
@@ -235,12 +238,12 @@ class Reducer:
         else:
             self.open.pop(block.id, None)
             self._finished.append(block.id)
-        place = self._places.get(block.id)
-        if place is None:
+        index = self._places.get(block.id)
+        if index is None:
             self._places[block.id] = len(self._operations)
             self._operations.append(Put(block))
         else:
-            self._operations[place] = Put(block)
+            self._operations[index] = Put(block)
 
     def remove(self, block_id: str) -> None:
         del self.ids[block_id]
@@ -468,9 +471,9 @@ def _rewound(reducer: Reducer, event: Event, body: Rewound) -> None:
     if body.item not in reducer.ids:
         reducer.put(NoticeBlock(f"notice-{event.seq}", f"Rewound. {body.reason}".strip()))
         return
-    gone = ids[ids.index(body.item) :]
-    taken = tuple(block for block_id in gone if (block := reducer.block(block_id)) is not None)
-    for block_id in gone:
+    removed = ids[ids.index(body.item) :]
+    taken = tuple(block for block_id in removed if (block := reducer.block(block_id)) is not None)
+    for block_id in removed:
         reducer.remove(block_id)
     reducer.put(RewoundBlock(f"rewound-{body.name or event.seq}", taken, body.reason, undoable=bool(body.name)))
 
@@ -481,9 +484,9 @@ def _rewind_undone(reducer: Reducer, event: Event, body: RewindUndone) -> None:
     folded = f"rewound-{body.name}"
     block = reducer.block(folded)
     if isinstance(block, RewoundBlock):
-        gone = ids[ids.index(folded) + 1 :]
-        since = tuple(later for block_id in gone if (later := reducer.block(block_id)) is not None)
-        for block_id in (folded, *gone):
+        removed = ids[ids.index(folded) + 1 :]
+        since = tuple(later for block_id in removed if (later := reducer.block(block_id)) is not None)
+        for block_id in (folded, *removed):
             reducer.remove(block_id)
         if since:
             reducer.put(RewoundBlock(f"since-{event.seq}", since, "since the rewind"))
@@ -572,7 +575,7 @@ def _figures_after(figures: AgentFigures, body: Body | Unknown) -> AgentFigures:
             asked = questions[0].text if questions else ""
             return replace(figures, open=(*figures.open, (request, call_title("ask_user", asked))))
         case PermissionResolved(request=request) | QuestionAnswered(request=request):
-            return replace(figures, open=tuple(one for one in figures.open if one[0] != request))
+            return replace(figures, open=tuple(pair for pair in figures.open if pair[0] != request))
         case _:
             return figures
 

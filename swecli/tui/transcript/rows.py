@@ -358,16 +358,16 @@ _LABEL = lazy_pattern(r"\s*\S(?:.*?\S)??\s{2,}(?=\S)")
 def label_width(line: str, width: int) -> int:
     """Width of the label of a line such as ``Model    openai/x``, up to its value; 0 without a label, or if too little
     room would remain."""
-    found = _LABEL.match(line) if is_single(line) else None
-    return found.end() if found is not None and found.end() <= width // 2 else 0
+    match = _LABEL.match(line) if is_single(line) else None
+    return match.end() if match is not None and match.end() <= width // 2 else 0
 
 
 def closed_up(line: SafeText, width: int) -> SafeText:
     """A line such as ``Model    openai/x`` with two spaces between label and value if that makes it fit."""
-    found = _LABEL.match(line) if cells(line) > width and is_single(line) else None
-    if found is None:
+    match = _LABEL.match(line) if cells(line) > width and is_single(line) else None
+    if match is None:
         return line
-    closed = SafeText(f"{found[0].rstrip()}  {line[found.end() :]}")
+    closed = SafeText(f"{match[0].rstrip()}  {line[match.end() :]}")
     return closed if cells(closed) <= width else line
 
 

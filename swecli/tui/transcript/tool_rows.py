@@ -139,14 +139,14 @@ def _plain(line: str, palette: Palette) -> Styled:
 
 def _coloured(line: str, style: Style, palette: Palette) -> tuple[Styled, Style]:
     styled = Styled()
-    place = 0
+    position = 0
     left_out = len(line) - MAX_LINE
     shown = line[:MAX_LINE].expandtabs(TAB_SIZE)
     for match in COLOURS.finditer(shown):
-        styled.add(sanitise(shown[place : match.start()]), palette.text + _legible(style, palette))
+        styled.add(sanitise(shown[position : match.start()]), palette.text + _legible(style, palette))
         style = _apply(style, match[1])
-        place = match.end()
-    styled.add(sanitise(shown[place:]), palette.text + _legible(style, palette))
+        position = match.end()
+    styled.add(sanitise(shown[position:]), palette.text + _legible(style, palette))
     for match in COLOURS.finditer(line, MAX_LINE):
         style = _apply(style, match[1])
     return _shortened_output(styled, left_out, palette), style
@@ -162,7 +162,7 @@ def _legible(style: Style, palette: Palette) -> Style:
     if text is None or ground is None or text.is_default or ground.is_default:
         return style
     pairs = zip(text.get_truecolor(), ground.get_truecolor(), strict=True)
-    return style.without_color if all(abs(one - other) <= _ALIKE for one, other in pairs) else style
+    return style.without_color if all(abs(channel - other) <= _ALIKE for channel, other in pairs) else style
 
 
 def _shortened_output(styled: Styled, left_out: int, palette: Palette) -> Styled:
@@ -174,10 +174,10 @@ def _shortened_output(styled: Styled, left_out: int, palette: Palette) -> Styled
 def _apply(style: Style, codes: str) -> Style:
     """A style after an SGR colour sequence. Blinking and hidden text are ignored."""
     numbers = [int(code) if code else 0 for code in codes.replace(":", ";").split(";")]
-    place = 0
-    while place < len(numbers):
-        code = numbers[place]
-        place += 1
+    position = 0
+    while position < len(numbers):
+        code = numbers[position]
+        position += 1
         if code == 0:
             style = NO_STYLE
         elif code in _ATTRIBUTES:
@@ -185,8 +185,8 @@ def _apply(style: Style, codes: str) -> Style:
         elif code in _ATTRIBUTES_OFF:
             style += Style.parse(" ".join(f"not {name}" for name in _ATTRIBUTES_OFF[code]))
         elif code in (38, 48):
-            colour, used = _extended(numbers[place:])
-            place += used
+            colour, used = _extended(numbers[position:])
+            position += used
             if colour is not None:
                 style += Style(color=colour) if code == 38 else Style(bgcolor=colour)
         elif 30 <= code <= 37 or 90 <= code <= 97:
@@ -288,15 +288,15 @@ def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
 def _with_bars(line: SafeText, style: Style, palette: Palette) -> Styled:
     """A line of text with its bars drawn on their background."""
     styled = Styled()
-    place = 0
-    for found in BAR.finditer(line):
-        start, end = found.span()
-        styled.add(SafeText(line[place:start]), style)
+    position = 0
+    for match in BAR.finditer(line):
+        start, end = match.span()
+        styled.add(SafeText(line[position:start]), style)
         styled.add(SafeText(line[start : start + 1]), palette.bar_ends)
         styled.add(SafeText(line[start + 1 : end - 1]), palette.bar)
         styled.add(SafeText(line[end - 1 : end]), palette.bar_ends)
-        place = end
-    return styled.add(SafeText(line[place:]), style)
+        position = end
+    return styled.add(SafeText(line[position:]), style)
 
 
 def render_display(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:

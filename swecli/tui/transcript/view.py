@@ -134,8 +134,8 @@ class PageView(ScrollView):
         painter = self.painter
         selection = self.text_selection
         strips: list[Strip] = []
-        for place, (number, row) in enumerate(self.rows_at(first, crop.height), first):
-            strips.append(self._paint(painter, place, number, row, selection))
+        for line, (number, row) in enumerate(self.rows_at(first, crop.height), first):
+            strips.append(self._paint(painter, line, number, row, selection))
         if len(strips) < crop.height:
             strips += [painter.blank()] * (crop.height - len(strips))
         left, right = crop.column_span
@@ -146,8 +146,8 @@ class PageView(ScrollView):
     def render_line(self, y: int) -> Strip:
         """One line with its offsets, which locate the text under the mouse."""
         line = self.scroll_line + y
-        found = self.rows_at(line, 1)
-        strip = self._paint(self.painter, line, *found[0], None) if found else self.painter.blank()
+        rows = self.rows_at(line, 1)
+        strip = self._paint(self.painter, line, *rows[0], None) if rows else self.painter.blank()
         return strip.apply_offsets(0, line - self._origin)
 
     def marks_of(self, number: int, row: Row) -> list[Mark]:
@@ -189,8 +189,8 @@ class PageView(ScrollView):
             last = selection.end.y + self._origin
         margin = self.painter.margin
         parts: list[tuple[Row, str, bool]] = []
-        for place, (_, row) in enumerate(self.rows_at(max(0, first), last - first + 1), max(0, first)):
-            span = selection.get_span(place - self._origin)
+        for line, (_, row) in enumerate(self.rows_at(max(0, first), last - first + 1), max(0, first)):
+            span = selection.get_span(line - self._origin)
             if span is None:
                 continue
             lead = margin + len(row.gutter_text)
@@ -224,11 +224,11 @@ class PageView(ScrollView):
             for operation in operations:
                 self.page.apply(operation)
             return
-        place = self._remember()
+        position = self._remember()
         before = self.page.index.total
         for operation in operations:
             self.page.apply(operation)
-        self._settle(place)
+        self._settle(position)
         if not self.following:
             self.unseen += max(0, self.page.index.total - before)
 
@@ -240,12 +240,12 @@ class PageView(ScrollView):
         if not self.is_attached:
             self.page.configure(palette=palette, density=density)
             return
-        place = self._remember()
+        position = self._remember()
         self._unpaint()
         window = self.app.size.height
         if self.page.configure(width=self.painter.inner, window=window, palette=palette, density=density):
             self.drop_selection()
-        self._settle(place)
+        self._settle(position)
 
     def _remember(self) -> _Place | None:
         if not self.page.blocks:
@@ -253,20 +253,20 @@ class PageView(ScrollView):
         anchor = self.page.index.at(self.scroll_line)
         return _Place(self.page.blocks.id_at(anchor.block), anchor.line, self.page.index.height(anchor.block))
 
-    def _settle(self, place: _Place | None) -> None:
+    def _settle(self, position: _Place | None) -> None:
         """Measure the visible part, set the size, and scroll to the end or back to the remembered position."""
-        if self.following or place is None:
+        if self.following or position is None:
             self.page.measure_end(self.view_height)
             target = self._last_line()
         else:
-            number = self.page.place(place.block_id)
+            number = self.page.place(position.block_id)
             if number is None:  # removed, for instance by a rewind: show nothing beyond the end
                 self.page.measure_end(self.view_height)
                 target = min(self.scroll_line, self._last_line())
             else:
                 self.page.measure(number)
                 height = self.page.index.height(number)
-                line = place.line if height >= place.height else place.line * height // max(1, place.height)
+                line = position.line if height >= position.height else position.line * height // max(1, position.height)
                 target = self.page.index.line(Anchor(number, line))
             target = self._measure_from(target)
         self._set_size()
@@ -277,9 +277,9 @@ class PageView(ScrollView):
         return self.page.last_line(self.view_height)
 
     def _measure_from(self, line: int) -> int:
-        found, moved = self.page.measure_from(line, self.view_height)
+        measured, moved = self.page.measure_from(line, self.view_height)
         self._origin += moved
-        return found
+        return measured
 
     def _set_size(self) -> None:
         size = Size(self.painter.width, self.page.index.total)
@@ -302,12 +302,12 @@ class PageView(ScrollView):
             return
         # A larger view clamps the position to the estimated end, before newly visible blocks are measured.
         at_end = self.scroll_line >= self._last_line()
-        found = self._measure_from(self.scroll_line)
+        line = self._measure_from(self.scroll_line)
         self._set_size()
         if at_end:
             self._settle(None)
-        elif found != self.scroll_line:
-            self._move_to(found)
+        elif line != self.scroll_line:
+            self._move_to(line)
         self.following = at_end or self.scroll_line >= self._last_line()
         compat.extend_selection(self)
 
@@ -471,11 +471,11 @@ class Transcript(PageView, can_focus=True):
     def change_blocks(self, operations: Iterable[Operation]) -> None:
         """As in ``PageView``; the block cursor stays at its block, or at the next one if that was removed."""
         blocks = self.page.blocks
-        here = blocks.id_at(self.cursor) if self.cursor is not None and self.cursor < len(blocks) else None
+        current = blocks.id_at(self.cursor) if self.cursor is not None and self.cursor < len(blocks) else None
         super().change_blocks(operations)
-        if here is not None and self.cursor is not None:
-            place = self.page.place(here)
-            self.cursor = place if place is not None else min(self.cursor, len(blocks) - 1) if blocks else None
+        if current is not None and self.cursor is not None:
+            index = self.page.place(current)
+            self.cursor = index if index is not None else min(self.cursor, len(blocks) - 1) if blocks else None
 
     def _tick_if_needed(self) -> None:
         """Update durations while a step runs."""
@@ -525,14 +525,14 @@ class Transcript(PageView, can_focus=True):
     def first_message(self) -> str:
         """Id of the user's first message shown; empty if there is none."""
         blocks = self.page.blocks
-        places = (place for place in range(len(blocks)) if issubclass(blocks.kind_at(place), UserBlock))
-        return next((blocks.id_at(place) for place in places), "")
+        places = (index for index in range(len(blocks)) if issubclass(blocks.kind_at(index), UserBlock))
+        return next((blocks.id_at(index) for index in places), "")
 
     def last_answer(self) -> str:
         """Text of the model's newest answer; empty if there is none."""
         blocks = self.page.blocks
-        for place in range(len(blocks) - 1, -1, -1):
-            block = blocks[place] if issubclass(blocks.kind_at(place), AnswerBlock) else None
+        for index in range(len(blocks) - 1, -1, -1):
+            block = blocks[index] if issubclass(blocks.kind_at(index), AnswerBlock) else None
             if isinstance(block, AnswerBlock) and block.text:
                 return for_clipboard(block.text)
         return ""
@@ -551,28 +551,28 @@ class Transcript(PageView, can_focus=True):
         page = self.page
         if not page.blocks:
             return
-        here = page.index.at(self.scroll_line + 1)
+        anchor = page.index.at(self.scroll_line + 1)
         """One line further, because the top row is the empty one before a message."""
-        place = here.block if step < 0 and here.line > 1 else here.block + step
+        index = anchor.block if step < 0 and anchor.line > 1 else anchor.block + step
         last = len(page.blocks) - 1
-        while 0 <= place <= last and not issubclass(page.blocks.kind_at(place), UserBlock):
-            place += step
-        if place > last:
+        while 0 <= index <= last and not issubclass(page.blocks.kind_at(index), UserBlock):
+            index += step
+        if index > last:
             self.follow()
             return
-        if place < 0:
+        if index < 0:
             self.scroll_to_line(0)
             return
-        page.measure(place)
+        page.measure(index)
         self._set_size()
-        top = page.index.top(place)
+        top = page.index.top(index)
         if top > self._last_line():
             self.follow()
             return
         self.following = False
         self.scroll_to_line(top)
         if self.cursor is not None:
-            self.cursor = place
+            self.cursor = index
 
     # --- block cursor ---
 
@@ -640,8 +640,8 @@ class Transcript(PageView, can_focus=True):
 
     def _compaction_here(self) -> CompactionBlock | None:
         """The completed compaction at the cursor, if any."""
-        here = self.cursor is not None and self.cursor < len(self.page.blocks)
-        block = self.page.blocks[self.cursor] if here and self.cursor is not None else None
+        on_block = self.cursor is not None and self.cursor < len(self.page.blocks)
+        block = self.page.blocks[self.cursor] if on_block and self.cursor is not None else None
         made = isinstance(block, CompactionBlock) and block.status in ("done", "redone", "undone")
         return block if isinstance(block, CompactionBlock) and made else None
 
@@ -726,10 +726,10 @@ class Transcript(PageView, can_focus=True):
         return [Mark(lead + start, lead + end, style) for start, end in row_spans(row, self._search.query)]
 
     def _find(self, step: Literal[-1, 1]) -> None:
-        place = self._search.go(step) if self._search is not None else None
-        if self._search is None or place is None:
+        position = self._search.go(step) if self._search is not None else None
+        if self._search is None or position is None:
             return
         self.search_state = SearchState(self._search.query, self._search.current, len(self._search.blocks))
         self.following = False
-        self._bring(*place)
+        self._bring(*position)
         self.refresh()
