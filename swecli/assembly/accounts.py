@@ -122,14 +122,14 @@ class Accounts:
         Raises:
             AccountError: there is none.
         """
-        found = find_provider(provider, self.custom)
-        if found is None:
+        config = find_provider(provider, self.custom)
+        if config is None:
             near = difflib.get_close_matches(provider.lower(), self._names, 1)
             meant = f" Did you mean {near[0]}?" if near else ""
             raise AccountError(
                 f"unknown provider {provider!r}.{meant} Known providers: {', '.join(sorted(self._names))}"
             )
-        return found
+        return config
 
     def store(self, provider: str, key: str) -> str:
         """Store an API key for the provider's present address. Returns a sentence for the user.
@@ -138,19 +138,19 @@ class Accounts:
             AccountError: no such provider, invalid key, or it can't be stored.
         """
         key = key.strip()
-        found = self.find(provider)
-        if found.sign_in:
-            raise AccountError(f"{found.name} has no keys: sign in with `swecli login {found.name}` in a terminal")
+        config = self.find(provider)
+        if config.sign_in:
+            raise AccountError(f"{config.name} has no keys: sign in with `swecli login {config.name}` in a terminal")
         if not is_key(key):
             raise AccountError("not a key: a key is one word without spaces or quotes; nothing was stored")
         try:
-            address, _ = address_of(found, self._environment)
-            entry = self._keys.put(found.name, origin_of(address), key)
+            address, _ = address_of(config, self._environment)
+            entry = self._keys.put(config.name, origin_of(address), key)
         except (ValueError, KeyStoreError) as error:
             raise AccountError(str(error)) from error
-        place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
-        notice = f"Stored the {found.name} key for {entry.origin} in {place}."
-        variable = next((name for name in found.api_key_env if self._environment.get(name, "").strip()), "")
+        location = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
+        notice = f"Stored the {config.name} key for {entry.origin} in {location}."
+        variable = next((name for name in config.api_key_env if self._environment.get(name, "").strip()), "")
         return f"{notice} {variable} in the environment takes precedence." if variable else notice
 
     def sign_in_place(self, provider: ProviderConfig) -> str:
@@ -174,8 +174,8 @@ class Accounts:
             entry = self._keys.put(provider.name, self.sign_in_place(provider), word)
         except KeyStoreError as error:
             raise AccountError(str(error)) from error
-        place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
-        return f"Signed in at {provider.name}; the tokens are in {place}. `swecli logout {provider.name}` signs out."
+        location = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
+        return f"Signed in at {provider.name}; the tokens are in {location}. `swecli logout {provider.name}` signs out."
 
     @property
     def _names(self) -> list[str]:

@@ -54,7 +54,7 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
     roots = tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs))
     written = (*_WRITTEN_BY_SWECLI, *(name for wiring in wirings() for name in wiring.writes))
     own = (
-        *(str(one) for one in startup.paths.all),
+        *(str(folder) for folder in startup.paths.all),
         *(f"{root}/{PROJECT_FOLDER}/{name}" for root in roots for name in written),
     )
 
@@ -87,9 +87,9 @@ def move_changes(paths: Paths, old: Path, new: Path, sessions: Sequence[str]) ->
         return
     folders = (str(old), os.path.realpath(old))
     with closing(_open(source)) as before, closing(_open(target)) as after:
-        for one in (before, after):
-            if not one.durable:
-                raise sqlite3.OperationalError(one.why_in_memory)
+        for rows in (before, after):
+            if not rows.durable:
+                raise sqlite3.OperationalError(rows.why_in_memory)
         with before.read() as reading, after.write(power_safe=True) as writing:
             for session in sessions:
                 move(reading, writing, session, folders, os.path.realpath(new))
@@ -106,7 +106,7 @@ def settle_files(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
     with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         for folder, writer in half_written(connection):
             sweep_temporary(Path(folder), writer)
-        is_cut_off = any(one.kind in ("undo", "redo") for one in broken(connection, frozenset()))
+        is_cut_off = any(operation.kind in ("undo", "redo") for operation in broken(connection, frozenset()))
     if not is_cut_off:
         return ()
     with closing(_open(path)) as rows:

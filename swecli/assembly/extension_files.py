@@ -54,8 +54,8 @@ def project_sources(folder: Path) -> list[Source]:
     """The places of a project's own skills, commands and agent profiles."""
     from swecli.core.extensions.sources import places
 
-    found = places(folder, user_folder=user_paths(os.environ).config, home=Path.home(), project=True)
-    return [source for source in found if source.project is not None]
+    sources = places(folder, user_folder=user_paths(os.environ).config, home=Path.home(), project=True)
+    return [source for source in sources if source.project is not None]
 
 
 def skill_listing(skills: Sequence[Skill], window: int) -> str:

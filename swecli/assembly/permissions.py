@@ -50,9 +50,9 @@ def newest_commands(paths: Paths, workspace: Path, limit: int = NEWEST) -> tuple
     )
     calls: dict[tuple[str, str], Call] = {}
     for session, body, cwd in rows:
-        found = _command(body)
-        if found is not None and len(calls) < limit:
-            calls.setdefault((session, found[0]), command_call(found[1], Path(str(cwd))))
+        recorded = _command(body)
+        if recorded is not None and len(calls) < limit:
+            calls.setdefault((session, recorded[0]), command_call(recorded[1], Path(str(cwd))))
     return tuple(calls.values())
 
 
@@ -192,10 +192,10 @@ class FolderRules:
     def try_rule(self, effect: str, rule: str) -> Tried:
         """Match a rule against recent commands, without running any."""
         with _in_a_sentence(rule):
-            found, total = self.matches(_effect(effect), rule)
-        ordered = sorted(found, key=lambda match: match.reads)
+            matches, total = self.matches(_effect(effect), rule)
+        ordered = sorted(matches, key=lambda match: match.reads)
         commands = tuple(" ".join((match.call.effects.command or "").split()) for match in ordered)
-        return Tried(len(found), total, tuple(dict.fromkeys(commands))[:SHOWN])
+        return Tried(len(matches), total, tuple(dict.fromkeys(commands))[:SHOWN])
 
     def add(self, how: str, rule: str) -> str:
         """Add a rule: ``week`` and ``project`` allow for seven days or until revoked; ``ask`` and ``deny`` are written
@@ -210,13 +210,13 @@ class FolderRules:
                 raise ValueError(f"{how} {rule} is already in your settings")
             return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").message
         with _in_a_sentence():
-            kept = self.grants.add(rule, "week" if how == "week" else "project")
-        return f"{rule_notice(rule)} allow {kept.rule}: {kept.origin}".lstrip()
+            grant = self.grants.add(rule, "week" if how == "week" else "project")
+        return f"{rule_notice(rule)} allow {grant.rule}: {grant.origin}".lstrip()
 
     def revoke(self, grant: str) -> str:
         with _in_a_sentence():
-            gone = self.grants.revoke(grant)
-        return f"Revoked: {', '.join(each.rule for each in gone)}" if gone else "It was already revoked"
+            revoked = self.grants.revoke(grant)
+        return f"Revoked: {', '.join(each.rule for each in revoked)}" if revoked else "It was already revoked"
 
 
 def _waiting(pending: Sequence[PendingItem]) -> Iterator[RuleRow]:
@@ -231,9 +231,9 @@ _ALLOW = "approval.allow"
 _NOT_ACCEPTED = f"not accepted: swecli permissions accept {_ALLOW}"
 
 
-def _origin(held: Rule) -> str:
+def _origin(rule: Rule) -> str:
     """Origin of a rule allowed by an answer."""
-    return "this turn" if held.origin == FOR_THIS_TURN else "this session"
+    return "this turn" if rule.origin == FOR_THIS_TURN else "this session"
 
 
 def checked_rule(effect: RuleEffect, text: str) -> Rule:

@@ -41,12 +41,12 @@ def trust_lines(
     """The files that trust is about (``names``: only these), each followed by indented lines of what it asks for.
     ``with_hooks``: trust covers hooks, too. Reads files; their text is untrusted."""
     names = covered_by_trust(folder) if names is None else names
-    found = (*_of_settings(folder, environment, "" if with_hooks else _ASKS), *_of_extensions(folder)) if names else ()
-    powers = list(dict.fromkeys(found))
+    asked = (*_of_settings(folder, environment, "" if with_hooks else _ASKS), *_of_extensions(folder)) if names else ()
+    powers = list(dict.fromkeys(asked))
     lines: list[str] = []
     for name in names:
-        place = name.partition("/ (")[0]
-        mine = [power for power in powers if power.file == place or power.file.startswith(f"{place}/")]
+        file = name.partition("/ (")[0]
+        mine = [power for power in powers if power.file == file or power.file.startswith(f"{file}/")]
         powers = [power for power in powers if power not in mine]
         lines.append(name)
         if about := _about(name):
@@ -75,8 +75,8 @@ def _of_settings(folder: Path, environment: Mapping[str, str], of_hooks: str) ->
         startup = read_startup(folder, environment, {}, trust="trusted")
     except StartError as error:
         for line in str(error).splitlines():
-            place, _, text = line.partition(": ")
-            yield Power(_file_of(place, folder), f"has an error, so no session starts once you trust it: {text}")
+            origin, _, text = line.partition(": ")
+            yield Power(_file_of(origin, folder), f"has an error, so no session starts once you trust it: {text}")
         return
     for item in startup.loaded.pending:
         yield Power(_file_of(item.origin, folder), f"{_setting(item)}{_ASKS}")

@@ -44,7 +44,7 @@ def require_rules(options: LaunchOptions, startup: Startup) -> None:
     rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
     problems = check_rules(rule for rule in rules if rule.effect != "allow")
     if problems:
-        messages = [f"{one.rule.origin}: the {one.rule.effect} rule {one.message}" for one in problems]
+        messages = [f"{problem.rule.origin}: the {problem.rule.effect} rule {problem.message}" for problem in problems]
         raise StartError("\n".join(messages), ExitCode.CONFIG)
 
 

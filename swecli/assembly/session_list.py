@@ -68,20 +68,20 @@ class Expired(Struct, frozen=True):
 def expired(sessions: Sequence[SessionInfo], rules: Retention, now: float, held: Collection[str] = ()) -> list[Expired]:
     """Sessions to delete, oldest first. Those in ``held`` are open and stay. ``now`` is Unix seconds; a session from
     the future, because a clock was wrong, counts as new."""
-    gone: list[Expired] = []
+    result: list[Expired] = []
     total = sum(session.size for session in sessions)
-    for session in sorted(sessions, key=lambda one: (one.updated, one.id)):
+    for session in sorted(sessions, key=lambda candidate: (candidate.updated, candidate.id)):
         days = (now - session.updated) / DAY
         if session.id in held or days < rules.protected:
             continue
         if rules.older_than is not None and days >= rules.older_than:
-            gone.append(Expired(session, f"unused for {days:.0f} days"))
+            result.append(Expired(session, f"unused for {days:.0f} days"))
         elif rules.total is not None and total > rules.total:
-            gone.append(Expired(session, f"the sessions exceed {rules.total:,} bytes"))
+            result.append(Expired(session, f"the sessions exceed {rules.total:,} bytes"))
         else:
             continue
         total -= session.size
-    return gone
+    return result
 
 
 FOLDERS = 200
@@ -146,24 +146,24 @@ class SessionList:
     def folder_of(self, name: str, below: Path) -> str:
         """The folder of the session that a user means by an id or name, among those of this folder and all of those
         below another; empty for none or several."""
-        found = {
-            one.id: one
+        by_id = {
+            session.id: session
             for path in reversed(self._databases())  # this folder's own is last, so that it decides
-            for one in read_database(path, lambda connection: list_sessions(connection, limit=ALL, empty=True), ())
-            if path == self._own or Path(one.cwd).is_relative_to(below)
+            for session in read_database(path, lambda connection: list_sessions(connection, limit=ALL, empty=True), ())
+            if path == self._own or Path(session.cwd).is_relative_to(below)
         }
-        meant = meant_by(name, [(one.id, one.name) for one in found.values()])
-        return found[meant[0]].cwd if len(meant) == 1 else ""
+        meant = meant_by(name, [(session.id, session.name) for session in by_id.values()])
+        return by_id[meant[0]].cwd if len(meant) == 1 else ""
 
     def search(self, words: str) -> Mapping[str, str]:
         """Sessions of all folders with the words in their content: an excerpt for each, by id."""
         return {
-            one.session: one.text for path in self._databases() if os.path.exists(path) for one in searched(path, words)
+            hit.session: hit.text for path in self._databases() if os.path.exists(path) for hit in searched(path, words)
         }
 
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
-        found = self._database_of(session)
-        return messages(read_database(found, lambda connection: newest_messages(connection, session.id), []))
+        database = self._database_of(session)
+        return messages(read_database(database, lambda connection: newest_messages(connection, session.id), []))
 
     def delete(self, session: StoredSession) -> str:
         """Delete a session with its other stored data. Returns a sentence for the user.
@@ -192,36 +192,36 @@ class SessionList:
         if not sessions:
             return []
         holders = read_database(path, lambda connection: live_holders(connection, Process.current()), {})
-        called = {one.id: one.shown for one in sessions}
-        found: list[StoredSession] = []
-        for one in sessions:
+        called = {session.id: session.shown for session in sessions}
+        stored: list[StoredSession] = []
+        for session in sessions:
             away = ""
             if path != self._own:
-                away = self._way_to(one)
-            elif one.id in holders:
+                away = self._way_to(session)
+            elif session.id in holders:
                 away = (
-                    f"It is open in another swecli (process {holders[one.id].pid}). "
-                    f"Close it there, or continue a copy: swecli -r {one.id} --fork"
+                    f"It is open in another swecli (process {holders[session.id].pid}). "
+                    f"Close it there, or continue a copy: swecli -r {session.id} --fork"
                 )
-            found.append(
+            stored.append(
                 StoredSession(
-                    one.id,
-                    " ".join(one.shown.split()),
-                    one.cwd,
-                    one.updated,
-                    one.turns,
-                    one.tokens,
-                    _cost(one.cost),
-                    one.model,
+                    session.id,
+                    " ".join(session.shown.split()),
+                    session.cwd,
+                    session.updated,
+                    session.turns,
+                    session.tokens,
+                    _cost(session.cost),
+                    session.model,
                     away,
-                    first=one.first,
-                    branch=one.branch,
-                    size=one.size,
-                    parent="" if one.parent is None else called.get(one.parent, "") or one.parent,
-                    open_elsewhere=one.id in holders,
+                    first=session.first,
+                    branch=session.branch,
+                    size=session.size,
+                    parent="" if session.parent is None else called.get(session.parent, "") or session.parent,
+                    open_elsewhere=session.id in holders,
                 )
             )
-        return found
+        return stored
 
     def _way_to(self, session: SessionInfo) -> str:
         """How to continue a session of another folder."""
@@ -301,10 +301,10 @@ class Folder(Struct, frozen=True):
 
 def folder_of(database: Path, limit: int = ALL) -> Folder:
     sessions = read_database(database, lambda connection: list_sessions(connection, limit=limit, empty=True), ())
-    held = read_database(
+    open_ids = read_database(
         database, lambda connection: frozenset(live_holders(connection, Process(0, ""))), frozenset[str]()
     )
-    return Folder(database, sessions, held)
+    return Folder(database, sessions, open_ids)
 
 
 def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = False) -> Sequence[str]:
@@ -348,11 +348,11 @@ def delete_session(paths: Paths, session_id: str, database: Path | None = None) 
         SessionError: it is open, or the disk fails; nothing was deleted.
     """
     likely = [] if database is None else [database]
-    for place in dict.fromkeys(likely + databases(paths.data)):
-        found = [one for one in folder_of(place).sessions if one.id == session_id]
-        if found:
+    for path in dict.fromkeys(likely + databases(paths.data)):
+        matches = [session for session in folder_of(path).sessions if session.id == session_id]
+        if matches:
             try:
-                return remove(paths, place, found)
+                return remove(paths, path, matches)
             except sqlite3.Error as error:
                 raise SessionError(str(error)) from error
     return None
@@ -372,11 +372,11 @@ def tidy_up(paths: Paths, folder: Path, settings: SessionSettings, until: float)
     rules = Retention(settings.delete_after_days, settings.max_total_bytes, settings.protect_days)
     if not rules.limits:
         return
-    found = folder_of(database)
-    gone = expired(found.sessions, rules, time.time(), found.held)[:MOST_AT_ONCE]
-    if gone and time.monotonic() < until:
+    stored = folder_of(database)
+    to_delete = expired(stored.sessions, rules, time.time(), stored.held)[:MOST_AT_ONCE]
+    if to_delete and time.monotonic() < until:
         with suppress(SessionError, sqlite3.Error, OSError):
-            remove(paths, database, [one.session for one in gone])
+            remove(paths, database, [entry.session for entry in to_delete])
 
 
 def _forget_changes(path: Path, ids: Sequence[str]) -> list[str]:
@@ -385,7 +385,7 @@ def _forget_changes(path: Path, ids: Sequence[str]) -> list[str]:
     try:
         with closing(sqlite3.connect(path, timeout=2, isolation_level=None)) as connection:
             connection.execute("PRAGMA foreign_keys=ON")
-            connection.executemany("DELETE FROM operations WHERE session = ?", [(one,) for one in ids])
+            connection.executemany("DELETE FROM operations WHERE session = ?", [(identifier,) for identifier in ids])
             Blobs(0).sweep(connection)
     except sqlite3.Error as error:
         return [f"Could not write the record of file changes {path} ({error}); it expires by age."]
@@ -423,16 +423,16 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
     if source == target:
         raise SessionError(f"{old} and {new} are the same folder. Nothing was moved.")
     if not os.path.exists(source):
-        known = sorted({one.cwd for path in databases(paths.data) for one in folder_of(path, 1).sessions})
-        gone = [cwd for cwd in known if not os.path.isdir(cwd)]
-        hint = f" Missing folders with sessions: {', '.join(gone[:10])}." if gone else ""
+        known = sorted({session.cwd for path in databases(paths.data) for session in folder_of(path, 1).sessions})
+        missing = [cwd for cwd in known if not os.path.isdir(cwd)]
+        hint = f" Missing folders with sessions: {', '.join(missing[:10])}." if missing else ""
         raise SessionError(f"No sessions are stored for {old}.{hint}")
     with closing(SessionStore(open_database(source))) as store:
         _require_durable(store)
         sessions = store.list(limit=1 << 31, empty=True)
-        held = next((one.id for one in sessions if store.holder(one.id) is not None), None)
-        if held is not None:
-            raise SessionError(f"Session {held} is open in another swecli; close it first. Nothing was moved.")
+        open_id = next((session.id for session in sessions if store.holder(session.id) is not None), None)
+        if open_id is not None:
+            raise SessionError(f"Session {open_id} is open in another swecli; close it first. Nothing was moved.")
         if dry:
             return Moved(sessions)
         with closing(SessionStore(open_database(target))) as into:
@@ -440,9 +440,10 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
             with store.database.read() as reading, into.database.write(power_safe=True) as writing:
                 copy_rows(reading, writing)
                 writing.executemany(
-                    "UPDATE sessions SET cwd = ? WHERE id = ?", [(storable(str(new)), one.id) for one in sessions]
+                    "UPDATE sessions SET cwd = ? WHERE id = ?",
+                    [(storable(str(new)), session.id) for session in sessions],
                 )
-        ids = [one.id for one in sessions]
+        ids = [session.id for session in sessions]
         try:
             move_changes(paths, old, new, ids)
         except sqlite3.Error as error:

@@ -105,8 +105,8 @@ class SettingsFiles:
 
     def find(self, name: str) -> Setting | None:
         """A valid setting that the list lacks, such as one of a new provider."""
-        found = meaning(key_parts(own_name(name)))
-        return None if found is None else self._setting(found)
+        meant = meaning(key_parts(own_name(name)))
+        return None if meant is None else self._setting(meant)
 
     def check(self, name: str, text: str, file: FileName) -> str:
         """Why this value would be refused; empty if it is valid."""
@@ -211,9 +211,9 @@ class SettingsFiles:
             _check_rules("allow" if key[1] == "allow" else "deny", cast("list[object]", value))
         startup = self._startup()
         given: dict[str, object] = {}
-        for flag, said in flags_of(self._options).items():
+        for flag, argument in flags_of(self._options).items():
             if flag != name:
-                given[flag] = said
+                given[flag] = argument
         try:
             load(
                 startup.paths,

@@ -247,15 +247,15 @@ def _not_continued(database: Database, error: Exception) -> StartError:
     """Reason why a session can't be continued: problems of the database come first."""
     if database.why_in_memory and not database.copied:
         return StartError(f"{database.why_in_memory} Stored sessions are not available.", ExitCode.BAD_INPUT)
-    said = [*database.problems, str(error)]
+    sentences = [*database.problems, str(error)]
     if not database.problems and database.path is not None:
-        kept = sorted(
+        set_aside = sorted(
             path
             for path in database.path.parent.glob(f"{DATABASE}{ASIDE}*")
             if not path.name.endswith(("-wal", "-shm"))
         )
-        said += [f"The damaged database was kept as {kept[-1]}."] if kept else []
-    return StartError(" ".join(said), ExitCode.BAD_INPUT)
+        sentences += [f"The damaged database was kept as {set_aside[-1]}."] if set_aside else []
+    return StartError(" ".join(sentences), ExitCode.BAD_INPUT)
 
 
 def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) -> tuple[Before | None, list[Event]]:
@@ -329,15 +329,15 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
             none = "This folder has no session to continue. Start one with `swecli`."
             raise StartError(" ".join([none, *_moved_words(store.database.path)]), ExitCode.BAD_INPUT)
         title = f" ({line_of(there.shown, 60)})" if there.shown else ""
-        held = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
+        notice = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
         if newest is None:
             raise StartError(
-                f"{held}, and this folder has no other session to continue. Close it there, or start a new one "
+                f"{notice}, and this folder has no other session to continue. Close it there, or start a new one "
                 "with `swecli`; `swecli -r` lists all.",
                 ExitCode.BAD_INPUT,
             )
-        if held:
-            tell(f"{held}. Continuing the newest other session.")
+        if notice:
+            tell(f"{notice}. Continuing the newest other session.")
         return newest.id
     return None
 
@@ -348,14 +348,14 @@ def _moved_words(database: Path | None) -> list[str]:
     if database is None:
         return []
     others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
-    said: list[str] = []
+    sentences: list[str] = []
     for path in sorted(others, key=changed_at, reverse=True)[:_EXAMINED_FOLDERS]:
         for cwd, count in read_database(path, _counts, []):
-            if cwd and not os.path.isdir(cwd) and not is_in_tree(cwd) and len(said) < _NAMED_FOLDERS:
+            if cwd and not os.path.isdir(cwd) and not is_in_tree(cwd) and len(sentences) < _NAMED_FOLDERS:
                 many = plural(count, "session")
                 relink = f"swecli sessions relink {shlex.quote(cwd)}"
-                said.append(f"{cwd} no longer exists and has {many}; `{relink}` moves them here.")
-    return said
+                sentences.append(f"{cwd} no longer exists and has {many}; `{relink}` moves them here.")
+    return sentences
 
 
 def _counts(connection: sqlite3.Connection) -> list[tuple[str, int]]:

@@ -119,16 +119,16 @@ def resume_hint(options: LaunchOptions) -> str:
     """Command to continue a session of these options; empty if they store none."""
     if options.script is not None:
         return "swecli demo"
-    place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
+    flags = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
     if options.worktree:  # its folder may be removed, and is created again
         from swecli.core.worktrees import repository_of_tree
 
         home = repository_of_tree(options.cwd)
         outside = home is not None and not Path.cwd().is_relative_to(home)
-        place = f"{f' -C {shlex.quote(str(home))}' if outside else ''} -w {options.worktree}"
+        flags = f"{f' -C {shlex.quote(str(home))}' if outside else ''} -w {options.worktree}"
     if options.settings is not None:  # they may define its model's provider
-        place += f" --settings {shlex.quote(str(options.settings))}"
-    return f"swecli{place} -c" if options.store else ""
+        flags += f" --settings {shlex.quote(str(options.settings))}"
+    return f"swecli{flags} -c" if options.store else ""
 
 
 def demo_options() -> LaunchOptions:

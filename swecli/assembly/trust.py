@@ -119,8 +119,8 @@ class WorkspaceTrust:
         from swecli.core.sandbox.bubblewrap import placeholders_folder
         from swecli.core.sandbox.sandbox import settle_leftovers
 
-        place = placeholders_folder(state, workspace_key(self._folder))
-        self._settled += settle_leftovers(place, (os.path.realpath(self._folder),))
+        placeholders = placeholders_folder(state, workspace_key(self._folder))
+        self._settled += settle_leftovers(placeholders, (os.path.realpath(self._folder),))
 
     def answer(self, choice: TrustChoice) -> str:
         """Store the answer. Returns a sentence for the user on failure, else an empty string."""
@@ -186,12 +186,12 @@ class WorkspaceTrust:
             return []
         from swecli.core.mcp.configured import undecided
 
-        found: list[TrustItem] = []
-        for one in undecided(startup, self._folder):
-            value = f"{one.line}  ({'; '.join(one.given)})" if one.given else one.line
-            origin = one.origin if one.transport != "stdio" else f"{one.origin}; it runs with your permissions"
-            found.append(TrustItem(f"mcp.{one.name}", value, origin, one.fingerprint, one.name))
-        return found
+        items: list[TrustItem] = []
+        for server in undecided(startup, self._folder):
+            value = f"{server.line}  ({'; '.join(server.given)})" if server.given else server.line
+            origin = server.origin if server.transport != "stdio" else f"{server.origin}; it runs with your permissions"
+            items.append(TrustItem(f"mcp.{server.name}", value, origin, server.fingerprint, server.name))
+        return items
 
     def accept(self, items: Sequence[TrustItem]) -> str:
         """Consent to these items. Returns as ``answer``."""
