@@ -67,8 +67,8 @@ def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]
     from swecli.assembly.session_list import SessionList
 
     sessions = SessionList(replace(options, cwd=folder or options.cwd), dict(os.environ))
-    found = sessions.here() if folder is not None else sorted(sessions.read(), key=lambda one: -one.updated)
-    return [Stored(each.id, each.title, each.folder, each.updated) for each in found if each.messages]
+    listed = sessions.here() if folder is not None else sorted(sessions.read(), key=lambda session: -session.updated)
+    return [Stored(each.id, each.title, each.folder, each.updated) for each in listed if each.messages]
 
 
 def deleted(session_id: str) -> Sequence[str]:

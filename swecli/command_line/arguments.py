@@ -456,14 +456,14 @@ def working_directory(name: str | None) -> Path:
         StartError: it is not a directory, or no longer exists.
     """
     try:
-        here = Path(os.getcwd())
+        current = Path(os.getcwd())
     except OSError as error:
         if name is None or not os.path.isabs(name):
             raise StartError(
                 f"the current directory no longer exists ({error.strerror}); change to another", ExitCode.BAD_INPUT
             ) from error
-        here = Path("/")
-    return _directory(name, here, "-C") if name is not None else here.resolve()
+        current = Path("/")
+    return _directory(name, current, "-C") if name is not None else current.resolve()
 
 
 def _directory(name: str, base: Path, option: str) -> Path:
@@ -506,18 +506,18 @@ def _schema(given: str) -> str:
 
 def rules(values: Sequence[str]) -> tuple[str, ...]:
     """Split lists of permission rules at commas or blanks, except within parentheses."""
-    found: list[str] = []
+    texts: list[str] = []
     for value in values:
         depth, rule = 0, ""
         for character in clean(value):
             depth += (character == "(") - (character == ")")
             if character in ", " and depth <= 0:
-                found.append(rule)
+                texts.append(rule)
                 rule = ""
             else:
                 rule += character
-        found.append(rule)
-    return tuple(rule.strip() for rule in found if rule.strip())
+        texts.append(rule)
+    return tuple(rule.strip() for rule in texts if rule.strip())
 
 
 def clean(text: str) -> str:

@@ -71,14 +71,14 @@ def _get(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     name = own_name(chosen.key)
     known = _described(chosen.cwd)
-    found = [each for each in known if each.name == name or each.name.startswith(f"{name}.")]
-    if not found:
+    settings = [each for each in known if each.name == name or each.name.startswith(f"{name}.")]
+    if not settings:
         raise UsageError(f"unknown setting {chosen.key}; {instead_of(chosen.key, (each.name for each in known))}")
     if chosen.json:
-        return _print([_data(each) for each in found])
-    if len(found) == 1 and found[0].name == name:
-        return _print([safe_line("(not shown)" if found[0].secret else found[0].text or "(unset)")])
-    return _print([safe_line(f"{each.name} = {each.text or '(unset)'}") for each in found if not each.secret])
+        return _print([_data(each) for each in settings])
+    if len(settings) == 1 and settings[0].name == name:
+        return _print([safe_line("(not shown)" if settings[0].secret else settings[0].text or "(unset)")])
+    return _print([safe_line(f"{each.name} = {each.text or '(unset)'}") for each in settings if not each.secret])
 
 
 def _set(arguments: Sequence[str]) -> int:

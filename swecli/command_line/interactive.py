@@ -70,8 +70,8 @@ def _shown(item: TrustItem) -> str:
     return f"- {safe_line(item.wish)}: {safe_line(item.value)} ({safe_line(item.origin)})"
 
 
-def _keep(gate: WorkspaceTrust, said: Said, items: Sequence[TrustItem]) -> str:
-    match said:
+def _keep(gate: WorkspaceTrust, answer: Said, items: Sequence[TrustItem]) -> str:
+    match answer:
         case "yes":
             return gate.accept(items)
         case "no":

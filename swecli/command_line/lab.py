@@ -124,24 +124,31 @@ def tune(arguments: Sequence[str]) -> int:
     ]
     proposal = propose(tried[0], tried[1:])
     if chosen.json:
-        found = {"sessions": len(recordings), "tried": msgspec.to_builtins(tried)}
-        return print_text(json.dumps({**found, "reason": proposal.reason, "toml": proposal.toml}, indent=2) + "\n")
+        document = {"sessions": len(recordings), "tried": msgspec.to_builtins(tried)}
+        return print_text(json.dumps({**document, "reason": proposal.reason, "toml": proposal.toml}, indent=2) + "\n")
     from swecli.block_text import block_lines
     from swecli.core.protocol.blocks import TableBlock
 
     rows = tuple(
-        (one.name, f"{one.cost / 1000:,.1f}k", str(one.lost), str(one.needed_again), str(one.blocked)) for one in tried
+        (
+            strategy.name,
+            f"{strategy.cost / 1000:,.1f}k",
+            str(strategy.lost),
+            str(strategy.needed_again),
+            str(strategy.blocked),
+        )
+        for strategy in tried
     )
     lines = block_lines(TableBlock(("Strategy", "Cost", "Anchors lost", "Needed again", "Blocked"), rows))
-    said = [
+    report = [
         f"{plural(len(recordings), 'session')} of this folder.",
         "",
         *lines,
         "",
         proposal.reason,
     ]
-    said += [f"To use it, add this to {_user_file()}:", "", proposal.toml] if proposal.best else []
-    return print_text("\n".join(said) + "\n")
+    report += [f"To use it, add this to {_user_file()}:", "", proposal.toml] if proposal.best else []
+    return print_text("\n".join(report) + "\n")
 
 
 def _user_file() -> str:

@@ -45,12 +45,12 @@ def _names(folder: Path) -> list[str]:
     """Sessions with a log here, the newest first."""
     from swecli.core.sessions.log import FOLDER
 
-    place = folder.joinpath(*FOLDER)
+    log_folder = folder.joinpath(*FOLDER)
     try:
-        found = [path for path in place.iterdir() if path.suffix == ".log" and path.is_file()]
+        files = [path for path in log_folder.iterdir() if path.suffix == ".log" and path.is_file()]
     except OSError:
         return []
-    return [path.stem for path in sorted(found, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)]
+    return [path.stem for path in sorted(files, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)]
 
 
 def _list(folder: Path) -> int:
@@ -79,13 +79,13 @@ def _logged(folder: Path, wanted: str) -> str:
         StartError: there is none, or several.
     """
     names = _names(folder)
-    found = [name for name in names if name == wanted] or [name for name in names if name.startswith(wanted)]
-    if not found:
+    matches = [name for name in names if name == wanted] or [name for name in names if name.startswith(wanted)]
+    if not matches:
         about = f" for session {wanted!r}" if wanted else ""
         raise StartError(f"there is no log{about} in {folder}; `swecli logs` lists them", ExitCode.BAD_INPUT)
-    if wanted and len(found) > 1:
-        raise StartError(f"several logs start with {wanted!r}: {', '.join(found[:5])}", ExitCode.BAD_INPUT)
-    return found[0]
+    if wanted and len(matches) > 1:
+        raise StartError(f"several logs start with {wanted!r}: {', '.join(matches[:5])}", ExitCode.BAD_INPUT)
+    return matches[0]
 
 
 def _entries(folder: Path, name: str) -> Iterator[Entry]:

@@ -52,21 +52,29 @@ def import_rules(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
-    found = list(dict.fromkeys(_candidates(folder)))
-    if not found:
+    candidates = list(dict.fromkeys(_candidates(folder)))
+    if not candidates:
         return print_lines(["Claude Code's settings have no permission rules, neither yours nor this folder's."])
-    texts = {one.rule.text for one in found}
+    texts = {candidate.rule.text for candidate in candidates}
     if unknown := [text for text in chosen.only if text not in texts]:
         raise UsageError(f"no rule {', '.join(unknown)}; without --only, the command lists them")
     if not (chosen.all or chosen.only):
-        return print_lines(safe_line(line) for line in (*(one.line for one in found), "Copy them with --all."))
-    wanted = [one for one in found if (one.rule.text in chosen.only if chosen.only else not one.trouble)]
-    if bad := next((one for one in wanted if one.invalid), None):
+        return print_lines(
+            safe_line(line) for line in (*(candidate.line for candidate in candidates), "Copy them with --all.")
+        )
+    wanted = [
+        candidate
+        for candidate in candidates
+        if (candidate.rule.text in chosen.only if chosen.only else not candidate.trouble)
+    ]
+    if bad := next((candidate for candidate in wanted if candidate.invalid), None):
         raise UsageError(f"{bad.rule.text}: {bad.trouble}")
     lines = [
-        line for place in _PLACES for line in _copied(folder, place, [one for one in wanted if one.place == place])
+        line
+        for target in _PLACES
+        for line in _copied(folder, target, [candidate for candidate in wanted if candidate.place == target])
     ]
-    left = () if chosen.only else (one.line for one in found if one.trouble)
+    left = () if chosen.only else (candidate.line for candidate in candidates if candidate.trouble)
     return print_lines(safe_line(line) for line in (*(lines or ["Nothing was copied."]), *left))
 
 
@@ -80,9 +88,9 @@ def _candidates(folder: Path) -> Iterator[Candidate]:
         except ValueError as error:
             raise StartError(f"{error}. Nothing was changed.") from error
         for rule in rules:
-            place: Place = "user" if file == own else "grants" if rule.effect == "allow" else "local"
+            target: Place = "user" if file == own else "grants" if rule.effect == "allow" else "local"
             trouble = _invalid(rule)
-            yield Candidate(rule, place, trouble or _wide(rule), bool(trouble))
+            yield Candidate(rule, target, trouble or _wide(rule), bool(trouble))
 
 
 def _invalid(rule: ClaudeRule) -> str:
@@ -113,33 +121,33 @@ def _wide(rule: ClaudeRule) -> str:
     return f"it allows every call of {name}; --only {shlex.quote(rule.text)} copies it" if wide else ""
 
 
-def _copied(folder: Path, place: Place, rules: Sequence[Candidate]) -> Iterator[str]:
+def _copied(folder: Path, target: Place, rules: Sequence[Candidate]) -> Iterator[str]:
     """Copy rules to one place; yields what was done."""
-    if place == "grants":
+    if target == "grants":
         from swecli.core.config.paths import user_paths
         from swecli.core.config.trust import GRANTS_FILE, GrantStore
 
         store = GrantStore(user_paths(os.environ).workspace_data(folder) / GRANTS_FILE)
-        for one in rules:
+        for candidate in rules:
             try:
-                kept = store.add(one.rule.text, "project")
+                grant = store.add(candidate.rule.text, "project")
             except OSError as error:
-                raise StartError(f"cannot store the grant {one.rule.text}: {error}") from error
-            yield f"{kept.id}  allow {kept.rule}: {kept.origin}"
+                raise StartError(f"cannot store the grant {candidate.rule.text}: {error}") from error
+            yield f"{grant.id}  allow {grant.rule}: {grant.origin}"
         return
     from swecli.assembly.settings import SettingsFiles
     from swecli.core.config.load import ConfigError, read_toml, toml_text
 
     files = SettingsFiles(LaunchOptions(cwd=folder), dict(os.environ))
     for effect in ("deny", "ask", "allow"):
-        new = [one.rule.text for one in rules if one.rule.effect == effect]
+        new = [candidate.rule.text for candidate in rules if candidate.rule.effect == effect]
         if not new:
             continue
         try:
-            content, _ = read_toml(Path(files.files[place])) or ({}, "")
+            content, _ = read_toml(Path(files.files[target])) or ({}, "")
             table: dict[str, Any] = content.get("approval", {})
             known = [str(text) for text in table.get(effect, [])]
             value = list(dict.fromkeys([*known, *new]))
-            yield files.write(f"approval.{effect}", toml_text(value), place).message
+            yield files.write(f"approval.{effect}", toml_text(value), target).message
         except (ValueError, ConfigError) as error:
             raise StartError(f"approval.{effect} {error}. Rules of other kinds may have been copied.") from error

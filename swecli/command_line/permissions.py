@@ -65,11 +65,11 @@ def try_rule(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
-        found, total = _rules(working_directory(chosen.cwd)).matches(chosen.effect, chosen.rule)
+        matches, total = _rules(working_directory(chosen.cwd)).matches(chosen.effect, chosen.rule)
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error
-    writes = [match.call.effects.command or "" for match in found if not match.reads]
-    sys.stdout.write(f"{_safe(chosen.rule)} would have matched {len(found)} of the last {total} commands")
+    writes = [match.call.effects.command or "" for match in matches if not match.reads]
+    sys.stdout.write(f"{_safe(chosen.rule)} would have matched {len(matches)} of the last {total} commands")
     sys.stdout.write(f", {len(writes)} of which may write:\n" if writes else ".\n")
     sys.stdout.writelines(f"  {_safe(text)[:200]}\n" for text in writes[:10])
     return ExitCode.OK
@@ -91,12 +91,12 @@ def grant(arguments: Sequence[str]) -> int:
         checked_rule("allow", chosen.rule)
         reach = starts_others(parse_rule(chosen.rule))
         note = rule_notice(chosen.rule) or (f"{reach}." if reach else "")
-        kept = _rules(working_directory(chosen.cwd)).grants.add(chosen.rule, chosen.span)
+        stored = _rules(working_directory(chosen.cwd)).grants.add(chosen.rule, chosen.span)
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error
     except OSError as error:
         raise StartError(f"cannot store the grant: {error}. Nothing was changed.") from error
-    sys.stdout.write(f"{kept.id}  allow {_safe(kept.rule)}: {kept.origin}\n")
+    sys.stdout.write(f"{stored.id}  allow {_safe(stored.rule)}: {stored.origin}\n")
     if note:
         sys.stderr.write(f"{_safe(note)}\n")
     return ExitCode.OK
@@ -109,12 +109,12 @@ def revoke(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
-        gone = _rules(working_directory(chosen.cwd)).grants.revoke(chosen.name)
+        revoked = _rules(working_directory(chosen.cwd)).grants.revoke(chosen.name)
     except OSError as error:
         raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
-    if not gone:
+    if not revoked:
         raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
-    sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in gone)
+    sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in revoked)
     return ExitCode.OK
 
 

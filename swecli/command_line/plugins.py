@@ -191,7 +191,7 @@ def show(arguments: Sequence[str]) -> int:
     usable, problems = store.installed()
     match = next((plugin for plugin in usable if plugin.name == name), None)
     if match is None:
-        raise StartError(next((one for one in problems if f" {name} " in one), f"{name} can't be read."))
+        raise StartError(next((problem for problem in problems if f" {name} " in problem), f"{name} can't be read."))
     at = f", commit {record.commit[:12]}" if record.commit else ""
     lines = [f"Plugin {name} from {record.source}{at}", f"Content: {record.digest[:_SHOWN_HASH]}", *brought(match)]
     return print_text("".join(f"{safe_line(line)}\n" for line in lines))
@@ -270,7 +270,7 @@ def market(arguments: Sequence[str]) -> int:
         return _add_market(store, chosen.source, working_directory(chosen.cwd))
     markets = store.markets()
     if chosen.word == "list" and chosen.name is None:
-        lines = [f"{one.name}  {one.source}" for one in markets.values()]
+        lines = [f"{listed.name}  {listed.source}" for listed in markets.values()]
         return print_text("".join(f"{safe_line(line)}\n" for line in lines or ["No marketplaces."]))
     if chosen.name not in markets:
         raise StartError(f"There is no marketplace {safe_line(chosen.name)}.", ExitCode.BAD_INPUT)
@@ -280,7 +280,7 @@ def market(arguments: Sequence[str]) -> int:
     _, entries, problems = store.read_market(markets[chosen.name].source, os.environ)
     for problem in problems:
         complain(f"swecli: {problem}")
-    rows = [f"{one['name']}@{chosen.name}  {str(one.get('description') or '')[:160]}" for one in entries]
+    rows = [f"{entry['name']}@{chosen.name}  {str(entry.get('description') or '')[:160]}" for entry in entries]
     return print_text("".join(f"{safe_line(row)}\n" for row in rows))
 
 
@@ -289,15 +289,15 @@ def _add_market(store: PluginStore, text: str, cwd: Path) -> int:
     from swecli.core.plugins.tree import PluginError
 
     source = parsed_source(text, cwd)
-    found, entries, problems = store.read_market(source, os.environ)
+    listing, entries, problems = store.read_market(source, os.environ)
     for problem in problems:
         complain(f"swecli: {problem}")
-    known = store.markets().get(found.name)
+    known = store.markets().get(listing.name)
     if known is not None and known.source != source:
-        raise PluginError(f"There is another marketplace {found.name}, from {known.source}; remove it first.")
-    store.add_market(found)
-    more = f"swecli plugin market list {found.name}"
-    return print_text(f"{found.name} was added, with {len(entries)} plugins: {more}\n")
+        raise PluginError(f"There is another marketplace {listing.name}, from {known.source}; remove it first.")
+    store.add_market(listing)
+    more = f"swecli plugin market list {listing.name}"
+    return print_text(f"{listing.name} was added, with {len(entries)} plugins: {more}\n")
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

@@ -40,10 +40,10 @@ def retrieve(arguments: Sequence[str]) -> int:
         return print_lines(batch(input_lines()))
     if not text.strip():
         raise UsageError("swecli retrieve needs a text")
-    found = _Projects().retrieval(working_directory(chosen.cwd), text)
+    retrieval = _Projects().retrieval(working_directory(chosen.cwd), text)
     if chosen.json:
-        return print_text(json.dumps(document(found)) + "\n")
-    lines = [safe_line(str(one)) for one in found.ranked[:_SHOWN]]
+        return print_text(json.dumps(document(retrieval)) + "\n")
+    lines = [safe_line(str(file)) for file in retrieval.ranked[:_SHOWN]]
     if not lines:
         complain("swecli: no file in this folder matches these words")
         return ExitCode.OK
@@ -53,10 +53,16 @@ def retrieve(arguments: Sequence[str]) -> int:
 def document(found: Retrieval) -> list[dict[str, Any]]:
     """The ranking as JSON, the likeliest file first. ``line`` is that of the symbol, 0 without one; ``mentioned``: the
     text names this file."""
-    named = {one.path for one in found.named if one.sure}
+    named = {file.path for file in found.named if file.sure}
     return [
-        {"path": one.path, "symbol": one.symbol, "line": one.line, "score": one.score, "mentioned": one.path in named}
-        for one in found.ranked
+        {
+            "path": file.path,
+            "symbol": file.symbol,
+            "line": file.line,
+            "score": file.score,
+            "mentioned": file.path in named,
+        }
+        for file in found.ranked
     ]
 
 

@@ -48,14 +48,14 @@ def export_session(arguments: Sequence[str]) -> int:
     text = _exported(folder, chosen.id, wanted)
     if not chosen.output:
         return print_lines(text.rstrip("\n").split("\n")) if wanted == "json" else print_text(text)
-    place = Path(os.path.expanduser(chosen.output)).absolute()
+    target = Path(os.path.expanduser(chosen.output)).absolute()
     try:
-        write_export(place, text, replace=chosen.force)
+        write_export(target, text, replace=chosen.force)
     except DestinationError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from None
     from swecli.core.tools.base import readable_size
 
-    complain(f"swecli: exported to {place} ({readable_size(place.stat().st_size)})")
+    complain(f"swecli: exported to {target} ({readable_size(target.stat().st_size)})")
     return ExitCode.OK
 
 
@@ -95,8 +95,8 @@ def import_session(arguments: Sequence[str]) -> int:
         complain(f"swecli: {line}")
     if session.cwd and session.cwd != str(folder):
         complain(f"swecli: it was made in {session.cwd}; the files it mentions may differ here.")
-    place = "" if folder == Path.cwd() else f" -C {shlex.quote(str(folder))}"
-    return print_text(f"Imported {plural(turns, 'turn')}. Continue with: swecli{place} -r {identifier}\n")
+    directory = "" if folder == Path.cwd() else f" -C {shlex.quote(str(folder))}"
+    return print_text(f"Imported {plural(turns, 'turn')}. Continue with: swecli{directory} -r {identifier}\n")
 
 
 def _read(path: Path) -> Portable:
@@ -119,10 +119,10 @@ def _read(path: Path) -> Portable:
             return read_portable(text)
         if text.lstrip().startswith(("<!DOCTYPE", "# ", "<html")):
             raise PortableError("Markdown and HTML exports are for reading; import takes the JSON export")
-        found = read_foreign(text)
-        began = next((one.at for one in found.said if one.at > 0), 0.0)
+        foreign = read_foreign(text)
+        began = next((message.at for message in foreign.said if message.at > 0), 0.0)
         moment = datetime.fromtimestamp(began) if began else datetime.now()
-        return portable_of(found, new_session_id(moment, SystemRandom()))
+        return portable_of(foreign, new_session_id(moment, SystemRandom()))
     except PortableError as error:
         raise StartError(f"cannot import {path}: {error}. Nothing was changed.", ExitCode.BAD_INPUT) from None
 

@@ -54,26 +54,28 @@ def list_sessions(arguments: Sequence[str]) -> int:
     parser.add_argument("-n", "--limit", type=count, default=0, metavar="N", help="at most this many per folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
-    found = [
-        (one, each)
-        for one in _folders(folder, every=chosen.all)
-        for each in _first((one for one in one.sessions if one.turns or one.shown), chosen.limit)
+    listed = [
+        (stored, each)
+        for stored in _folders(folder, every=chosen.all)
+        for each in _first(
+            (candidate for candidate in stored.sessions if candidate.turns or candidate.shown), chosen.limit
+        )
     ]
     if chosen.json:
-        return print_lines(_json_of(session, open_=session.id in one.held) for one, session in found)
-    if not found:
+        return print_lines(_json_of(session, open_=session.id in stored.held) for stored, session in listed)
+    if not listed:
         from swecli.assembly.storage import no_sessions
 
         complain("swecli: " + ("no sessions are stored" if chosen.all else str(no_sessions(folder))))
         return ExitCode.OK
     headers = ("id", "last used", "turns", "size", "model", "branch", *(("folder",) if chosen.all else ()), "title")
     rows: list[tuple[str, ...]] = []
-    for one, session in found:
-        gone = "" if not chosen.all or os.path.isdir(session.cwd) else " (gone)"
-        place = (f"{session.cwd}{gone}",) if chosen.all else ()
-        is_open = " (open)" if session.id in one.held else ""
+    for stored, session in listed:
+        missing = "" if not chosen.all or os.path.isdir(session.cwd) else " (gone)"
+        folder_cell = (f"{session.cwd}{missing}",) if chosen.all else ()
+        is_open = " (open)" if session.id in stored.held else ""
         cells = (session.id, _when(session.updated), str(session.turns), _size(session.size), session.model)
-        rows.append((*cells, session.branch, *place, f"{' '.join(session.shown.split())}{is_open}"))
+        rows.append((*cells, session.branch, *folder_cell, f"{' '.join(session.shown.split())}{is_open}"))
     return _table(headers, rows)
 
 
@@ -89,17 +91,17 @@ def show(arguments: Sequence[str]) -> int:
         session = store.get(chosen.session)
         # An older swecli may have stored what is masked today.
         events = masked_events(store.load(session.id, lambda text: complain(f"warning: {text}")), cover)
-        held = store.holder(session.id) is not None
+        is_open = store.holder(session.id) is not None
         lost = store.loss(session.id)
     if chosen.json:
         from swecli.core.protocol.codec import encode_event
 
-        return print_lines((_json_of(session, open_=held), *(encode_event(event) for event in events)))
+        return print_lines((_json_of(session, open_=is_open), *(encode_event(event) for event in events)))
     from swecli.event_lines import EventLines
 
     used = f"{_when(session.created)} to {_when(session.updated)}"
     lines = [
-        f"Session {session.id}{' (open in another swecli)' if held else ''}",
+        f"Session {session.id}{' (open in another swecli)' if is_open else ''}",
         f"Title   {session.shown or NO_TITLE}",
         f"Folder  {session.cwd}{'' if os.path.isdir(session.cwd) else ' (gone; see swecli sessions relink)'}",
         f"Model   {session.model or 'none'}",
@@ -125,21 +127,21 @@ def search(arguments: Sequence[str]) -> int:
 
     cover = cover_of(working_directory(chosen.cwd))
     hits = [
-        (session, replace(found, text=cover(found.text)))
-        for one in _folders(working_directory(chosen.cwd), every=chosen.all)
-        for known in [{session.id: session for session in one.sessions}]
-        for found in searched(one.database, " ".join(chosen.words))
-        if (session := known.get(found.session)) is not None
+        (session, replace(hit, text=cover(hit.text)))
+        for stored in _folders(working_directory(chosen.cwd), every=chosen.all)
+        for known in [{session.id: session for session in stored.sessions}]
+        for hit in searched(stored.database, " ".join(chosen.words))
+        if (session := known.get(hit.session)) is not None
     ]
     if chosen.json:
-        return print_lines(_json_of(session, text=found.text, places=found.places) for session, found in hits)
+        return print_lines(_json_of(session, text=hit.text, places=hit.places) for session, hit in hits)
     if not hits:
         complain(f"swecli: no session contains {' '.join(chosen.words)!r}" + ("" if chosen.all else "; try --all"))
         return ExitCode.FAILURE
     lines: list[str] = []
-    for session, found in hits:
-        place = f"  {session.cwd}" if chosen.all else ""
-        lines += [f"{session.id}  {_when(session.updated)}  {session.shown or NO_TITLE}{place}", f"    {found.text}"]
+    for session, hit in hits:
+        suffix = f"  {session.cwd}" if chosen.all else ""
+        lines += [f"{session.id}  {_when(session.updated)}  {session.shown or NO_TITLE}{suffix}", f"    {hit.text}"]
     return _printed(lines)
 
 
@@ -166,9 +168,9 @@ def delete(arguments: Sequence[str]) -> int:
     folder = working_directory(chosen.cwd)
     with opened(folder, changes=not chosen.dry_run) as store:
         named = list({session.id: session for session in map(store.get, chosen.sessions)}.values())
-        held = [session.id for session in named if store.holder(session.id) is not None]
-    if held:
-        raise StartError(f"session {held[0]} is open in another swecli; close it first. Nothing was deleted.", _BAD)
+        open_ids = [session.id for session in named if store.holder(session.id) is not None]
+    if open_ids:
+        raise StartError(f"session {open_ids[0]} is open in another swecli; close it first. Nothing was deleted.", _BAD)
     if not chosen.dry_run:
         _removed(database_of(folder), named)
     return _reported(((session, "named") for session in named), as_json=chosen.json, dry=chosen.dry_run)
@@ -191,13 +193,13 @@ def purge(arguments: Sequence[str]) -> int:
         return ExitCode.OK
     from swecli.assembly.session_list import expired
 
-    gone: list[Expired] = []
-    for one in _folders(folder, every=chosen.all):
-        found = expired(one.sessions, rules, time.time(), one.held)
-        if found and not chosen.dry_run:
-            _removed(one.database, [each.session for each in found], vacuum=True)
-        gone += found
-    return _reported(((one.session, one.why) for one in gone), as_json=chosen.json, dry=chosen.dry_run)
+    deleted: list[Expired] = []
+    for stored in _folders(folder, every=chosen.all):
+        outdated = expired(stored.sessions, rules, time.time(), stored.held)
+        if outdated and not chosen.dry_run:
+            _removed(stored.database, [each.session for each in outdated], vacuum=True)
+        deleted += outdated
+    return _reported(((entry.session, entry.why) for entry in deleted), as_json=chosen.json, dry=chosen.dry_run)
 
 
 def _rules(folder: Path, older_than: float | None, size: str | None) -> Retention:
@@ -269,8 +271,8 @@ def _removed(database: Path, sessions: Sequence[SessionInfo], *, vacuum: bool = 
         raise StartError(f"{error}", _BAD) from error
 
 
-def _reported(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) -> int:
-    listed = list(gone)
+def _reported(deleted: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bool) -> int:
+    listed = list(deleted)
     if as_json:
         return print_lines(_json_of(session, why=why, deleted=not dry) for session, why in listed)
     verb = "would be deleted" if dry else "deleted"
@@ -309,15 +311,15 @@ _BYTES = lazy_pattern(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECAS
 
 
 def _days(text: str) -> float:
-    found = _AGE.fullmatch(text.strip())
-    if found is None:
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"--older-than {text!r} is not an age such as 30 (days), 12h or 4w")
-    return float(found[1]) * {"h": 1 / 24, "d": 1, "": 1, "w": 7}[found[2].lower()]
+    return float(match[1]) * {"h": 1 / 24, "d": 1, "": 1, "w": 7}[match[2].lower()]
 
 
 def _bytes(text: str) -> int:
-    found = _BYTES.fullmatch(text.strip())
-    size = float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2].upper()] if found else math.inf
+    match = _BYTES.fullmatch(text.strip())
+    size = float(match[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[match[2].upper()] if match else math.inf
     if size >= _MAX_BYTES:
         raise UsageError(f"--max-size {text!r} is not a size such as 500M")
     return int(size)

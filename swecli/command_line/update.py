@@ -103,6 +103,6 @@ def update(arguments: Sequence[str]) -> int:
         description="Print the command that upgrades swecli, by the way it was installed. Nothing is run or fetched.",
     )
     parser.parse_args(arguments)
-    found = upgrade(this_installation())
-    print_text(f"swecli {__version__}, installed {found.how}. To upgrade it:\n\n    {found.command}\n")
+    way = upgrade(this_installation())
+    print_text(f"swecli {__version__}, installed {way.how}. To upgrade it:\n\n    {way.command}\n")
     return ExitCode.OK

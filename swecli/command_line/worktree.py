@@ -72,8 +72,8 @@ def _of_session(options: LaunchOptions, base: Path) -> str | None:
         return None
     from swecli.assembly.session_list import SessionList
 
-    found = SessionList(options, dict(os.environ)).folder_of(options.resume, folder)
-    return name_of_tree(base, Path(found)) or None if found else None
+    tree_folder = SessionList(options, dict(os.environ)).folder_of(options.resume, folder)
+    return name_of_tree(base, Path(tree_folder)) or None if tree_folder else None
 
 
 def _require_harmless(options: LaunchOptions, environment: Mapping[str, str]) -> None:
@@ -111,10 +111,10 @@ def trust_as(folder: Path, tree: Path) -> None:
         accept_items(data, tree, known.accepted)
         refuse_items(data, tree, known.refused)
         decided = user_paths(os.environ).workspace_data(folder) / DECISIONS
-        kept = user_paths(os.environ).workspace_data(tree) / DECISIONS
-        if decided.exists() and not kept.exists():
-            make_private(kept.parent)
-            write_whole(kept, decided.read_text(encoding="utf-8"))
+        target = user_paths(os.environ).workspace_data(tree) / DECISIONS
+        if decided.exists() and not target.exists():
+            make_private(target.parent)
+            write_whole(target, decided.read_text(encoding="utf-8"))
 
 
 @contextlib.contextmanager
@@ -149,8 +149,8 @@ def _ended(tree: WorkTree, name: str, environment: Mapping[str, str], alone: boo
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import write_trust
 
-    place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
-    goes_on = f" Continue with: swecli{place} -w {name} -c" if options.store and options.headless else ""
+    directory = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
+    goes_on = f" Continue with: swecli{directory} -w {name} -c" if options.store and options.headless else ""
     if not alone:
         return f"The worktree {name} is kept: another swecli is using it."
     if keep_or_remove(tree, environment):
