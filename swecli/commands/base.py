@@ -110,8 +110,8 @@ class Word(Struct, frozen=True):
 
 def fixed_words(**meanings: str) -> Callable[[Session], Iterable[Word]]:
     """The same words in every session, in this order."""
-    found = tuple(Word(text, meaning) for text, meaning in meanings.items())
-    return lambda session: found
+    words = tuple(Word(text, meaning) for text, meaning in meanings.items())
+    return lambda session: words
 
 
 class SlashCommand(Struct, frozen=True):

@@ -37,9 +37,9 @@ def custom_commands(session: Session) -> tuple[SlashCommand, ...]:
     if files is None:
         return ()
     now = files.look()
-    found = [_calling(one.name, one.description, one.hint) for one in now.invocables]
-    known = {command.name for command in found}
-    return (*found, *(_waiting(one) for one in now.waiting if one.kind != "agents" and one.name not in known))
+    commands = [_calling(invocable.name, invocable.description, invocable.hint) for invocable in now.invocables]
+    known = {command.name for command in commands}
+    return (*commands, *(_waiting(item) for item in now.waiting if item.kind != "agents" and item.name not in known))
 
 
 def _calling(name: str, description: str, hint: str) -> SlashCommand:
@@ -62,11 +62,11 @@ def _call(session: Session, call: Invoke) -> CommandResult:
     return CommandResult()
 
 
-def _waiting(one: Waiting) -> SlashCommand:
+def _waiting(item: Waiting) -> SlashCommand:
     async def run(session: Session, arguments: str) -> CommandResult:
-        return _call(session, Invoke(one.name, arguments))  # it may have been approved since the list was made
+        return _call(session, Invoke(item.name, arguments))  # it may have been approved since the list was made
 
-    return SlashCommand(one.name, f"Waits for approval: /{one.kind} approve {one.name}", run, own=True)
+    return SlashCommand(item.name, f"Waits for approval: /{item.kind} approve {item.name}", run, own=True)
 
 
 def _short(text: str) -> str:
@@ -127,11 +127,11 @@ def _table(session: Session, kind: Kind, table: TableBlock) -> tuple[DisplayBloc
 
 def _trouble(kind: Kind, files: ExtensionFiles) -> list[DisplayBlock]:
     blocks: list[DisplayBlock] = []
-    waiting = [one for one in files.now.waiting if one.kind == kind]
+    waiting = [item for item in files.now.waiting if item.kind == kind]
     if waiting:
         lines = [f"Ignored: new or changed since you trusted this folder. /{kind} approve [name] enables them."]
         blocks.append(
-            TextBlock("\n".join([*lines, *_bounded([f"  {one.origin.shown}" for one in waiting])]), "warning")
+            TextBlock("\n".join([*lines, *_bounded([f"  {item.origin.shown}" for item in waiting])]), "warning")
         )
     problems = files.now.problems_of(kind)
     if problems:
@@ -148,23 +148,23 @@ def _bounded(lines: Sequence[str]) -> list[str]:
 
 async def _approve(files: ExtensionFiles, kind: Kind, names: Sequence[str]) -> CommandResult:
     wanted = {name.removeprefix("/").lower() for name in names}
-    waiting = [one for one in files.now.waiting if one.kind == kind and (not wanted or one.name in wanted)]
-    missing = wanted - {one.name for one in waiting}
+    waiting = [item for item in files.now.waiting if item.kind == kind and (not wanted or item.name in wanted)]
+    missing = wanted - {item.name for item in waiting}
     if not waiting or missing:
         named = f": {', '.join(sorted(missing))}" if missing else ""
         return CommandResult.text(f"Nothing needs approval{named}. /{kind} lists what does.", "warning")
     trouble = await asyncio.to_thread(files.approve, waiting)
-    approved = TextBlock(f"Approved in their current version: {', '.join(one.name for one in waiting)}.")
+    approved = TextBlock(f"Approved in their current version: {', '.join(item.name for item in waiting)}.")
     return CommandResult((approved, TextBlock(trouble, "warning")) if trouble else (approved,))
 
 
 def _waiting_text(kind: Kind, files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...] | None:
     """Content to approve."""
-    one = next((one for one in files.now.waiting if one.kind == kind and one.name == name), None)
-    if one is None:
+    item = next((item for item in files.now.waiting if item.kind == kind and item.name == name), None)
+    if item is None:
         return None
-    about = f"{one.origin.shown} is ignored until you approve this version: /{kind} approve {name}"
-    return (TextBlock(about, "warning"), TextBlock(one.text))
+    about = f"{item.origin.shown} is ignored until you approve this version: /{kind} approve {name}"
+    return (TextBlock(about, "warning"), TextBlock(item.text))
 
 
 def _tokens(text: str) -> str:
@@ -232,8 +232,8 @@ def _skill_details(files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...]
         lines.append(f"Allowed in a turn that starts with it: {', '.join(skill.allow)}")
     if skill.model:
         lines.append(f"Model: {skill.model}")
-    if found := beside(skill.origin.folder):
-        lines.append(f"Files: {', '.join(found)}")
+    if names := beside(skill.origin.folder):
+        lines.append(f"Files: {', '.join(names)}")
     return (TextBlock("\n".join(lines), "dim"), MarkdownBlock(skill.body))
 
 

@@ -108,14 +108,16 @@ def _lines_of(file: RestoredFile) -> str:
 def _staged(files: Sequence[str], cwd: Path) -> TextBlock:
     names = [os.path.relpath(path, cwd) for path in files]
     first, more = shlex.join(names[:_NAMED_FILES]), len(names) - _NAMED_FILES
-    it = "it" if len(names) == 1 else "them"
+    pronoun = "it" if len(names) == 1 else "them"
     text = f"git still has the undone version of {_count(len(names), 'file', 'files')} staged; "
-    text += f"`git restore --staged -- {first}` unstages {it if more <= 0 else f'the first, {more:,} more remain'}."
+    text += (
+        f"`git restore --staged -- {first}` unstages {pronoun if more <= 0 else f'the first, {more:,} more remain'}."
+    )
     return TextBlock(text, "warning")
 
 
 def _untracked_as_usual(files: Sequence[LeftFile], cwd: Path) -> TextBlock:
-    names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in files[:_NAMED_FILES]))
+    names = ", ".join(dict.fromkeys(shown_path(file.path, cwd) for file in files[:_NAMED_FILES]))
     more = f" and {len(files) - _NAMED_FILES:,} more" if len(files) > _NAMED_FILES else ""
     return TextBlock(f"Not tracked, as usual: {names}{more}", "dim")
 
@@ -130,8 +132,8 @@ def left_alone(files: Sequence[LeftFile], cwd: Path) -> str:
     return "\n".join([*lines, *more])
 
 
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
+def _count(number: int, singular: str, several: str) -> str:
+    return f"{number:,} {singular if number == 1 else several}"
 
 
 async def _run_redo(session: Session, arguments: str) -> CommandResult:
@@ -148,26 +150,26 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
     if first.upper() == "HEAD":
         return await _against(session, "HEAD", rest.strip())
     (below, *target), is_there = _places(arguments, cwd) if arguments else ([""], True)
-    found = await session.files.difference(below)
-    if target and not found.files and not found.generated:
-        found = await session.files.difference(*target)
+    difference = await session.files.difference(below)
+    if target and not difference.files and not difference.generated:
+        difference = await session.files.difference(*target)
     unknown = ""
-    if not is_there and not found.files and not found.generated:
+    if not is_there and not difference.files and not difference.generated:
         try:
             return await _against(session, first, rest.strip(), sure=False)
         except GitRefused as error:
             unknown = _unknown(arguments, error)
-    if found.reason:
-        return CommandResult.text(found.reason, "warning")
-    blocks = _diffs(found.files, found.more, found.generated, cwd)
+    if difference.reason:
+        return CommandResult.text(difference.reason, "warning")
+    blocks = _diffs(difference.files, difference.more, difference.generated, cwd)
     where = f" below {arguments}" if arguments else ""
-    if not found.files:
+    if not difference.files:
         more = "" if arguments or repository_of(str(cwd)) is None else " /diff HEAD compares with the last commit."
         text = f"This session changed no file{where}{unknown or ', or you undid every change'}.{more}"
         blocks.insert(0, TextBlock(text, "warning" if unknown else "plain"))
     else:
         ways = "/undo reverts the newest change, /rewind every change since a message"
-        blocks.append(TextBlock(f"{_sum(found.files, 'changed in this session')}; {ways}.", "dim"))
+        blocks.append(TextBlock(f"{_sum(difference.files, 'changed in this session')}; {ways}.", "dim"))
     return CommandResult(tuple(blocks))
 
 
@@ -188,21 +190,23 @@ async def _against(session: Session, revision: str, path: str, *, sure: bool = T
     cwd = session.view.cwd
     (below, *target), is_there = _places(path, cwd) if path else ([""], True)
     try:
-        found = await session.files.against(revision, below)
-        if target and not found.files and not found.generated:
-            found = await session.files.against(revision, *target)
+        difference = await session.files.against(revision, below)
+        if target and not difference.files and not difference.generated:
+            difference = await session.files.against(revision, *target)
     except GitRefused as error:
         if not sure:
             raise
         return CommandResult.text(str(error), "warning")
-    blocks = _diffs(found.files, found.more, found.generated, cwd)
-    if found.nested:
-        what = "a repository of its own" if len(found.nested) == 1 else "repositories of their own"
-        blocks.append(TextBlock(f"{what}, not compared: {named_folders(found.nested, cwd)}", "dim"))
+    blocks = _diffs(difference.files, difference.more, difference.generated, cwd)
+    if difference.nested:
+        what = "a repository of its own" if len(difference.nested) == 1 else "repositories of their own"
+        blocks.append(TextBlock(f"{what}, not compared: {named_folders(difference.nested, cwd)}", "dim"))
     where = f" below {path}" if path else ""
-    if found.files:
-        blocks.append(TextBlock(f"{_sum(found.files, f'differ from {revision}', 'differs from ' + revision)}.", "dim"))
-    elif found.generated or found.nested:
+    if difference.files:
+        blocks.append(
+            TextBlock(f"{_sum(difference.files, f'differ from {revision}', 'differs from ' + revision)}.", "dim")
+        )
+    elif difference.generated or difference.nested:
         blocks.insert(0, TextBlock(f"No other file{where} differs from {revision}."))
     elif not is_there:
         blocks.append(TextBlock(f"There is no file of the name {path}, neither here nor in {revision}.", "warning"))
@@ -230,12 +234,12 @@ def _places(words: str, cwd: Path) -> tuple[list[str], bool]:
     return [own, target], True
 
 
-def _sum(files: Sequence[DiffBlock], several: str, one: str = "") -> str:
+def _sum(files: Sequence[DiffBlock], several: str, singular: str = "") -> str:
     new = sum(block.old is None and block.new is not None for block in files)
-    gone = sum(block.new is None and block.old is not None for block in files)
-    kinds = [f"{count:,} {what}" for count, what in ((new, "new"), (gone, "removed")) if count]
+    removed = sum(block.new is None and block.old is not None for block in files)
+    kinds = [f"{count:,} {what}" for count, what in ((new, "new"), (removed, "removed")) if count]
     detail = f" ({', '.join(kinds)})" if kinds else ""
-    return f"{_count(len(files), f'file {one or several}', f'files {several}')}{detail}"
+    return f"{_count(len(files), f'file {singular or several}', f'files {several}')}{detail}"
 
 
 DIFF = SlashCommand(
@@ -318,7 +322,7 @@ async def _listed(session: Session, recent: Recent) -> CommandResult:
     blocks: list[DisplayBlock] = []
     if recent.operations:
         shown = recent.operations[:_SHOWN]
-        paths = dict.fromkeys(change.path for one in shown for change in one.active)
+        paths = dict.fromkeys(change.path for operation in shown for change in operation.active)
         listed = frozenset((await session.files.generated(list(paths)))[0])
         rows = tuple(_row(operation, cwd, listed) for operation in shown)
         blocks.append(TableBlock(("Call", "Turn", "At", "Files", "What"), rows, "Can be undone, newest first"))
@@ -326,12 +330,12 @@ async def _listed(session: Session, recent: Recent) -> CommandResult:
             blocks.append(TextBlock("and older ones", "dim"))
     else:
         blocks.append(TextBlock("This session has no file changes to undo."))
-    usual = [one for one in recent.not_covered if one.why in USUAL]
-    others = [one for one in recent.not_covered if one.why not in USUAL]
+    usual = [file for file in recent.not_covered if file.why in USUAL]
+    others = [file for file in recent.not_covered if file.why not in USUAL]
     if usual:
         blocks.append(_untracked_as_usual(usual, cwd))
     if others:
-        lines = [f"  {shown_path(one.path, cwd)}: {one.why}" for one in others[:_SHOWN]]
+        lines = [f"  {shown_path(file.path, cwd)}: {file.why}" for file in others[:_SHOWN]]
         more = [f"  and {len(others) - _SHOWN:,} more"] if len(others) > _SHOWN else []
         blocks.append(TextBlock("\n".join(["Not tracked when a command changes it:", *lines, *more]), "dim"))
     return CommandResult(tuple(blocks))

@@ -45,8 +45,8 @@ async def _run_mode(session: Session, arguments: str) -> CommandResult:
         view = session.view
         label, meaning = mode_label(view.mode, yolo=view.yolo), mode_meaning(view.mode, view.sandbox, yolo=view.yolo)
         others = " or ".join(other for other in modes_of(yolo=view.yolo) if other != view.mode)
-        said = f"The mode is {label}: {meaning}. /mode {others} selects another."
-        return CommandResult(screen="pick_mode", instead=(TextBlock(said),))
+        text = f"The mode is {label}: {meaning}. /mode {others} selects another."
+        return CommandResult(screen="pick_mode", instead=(TextBlock(text),))
     wanted = "".join(char for char in arguments.lower() if char not in "-_ ")
     names = {mode: mode.replace("-", "") for mode in get_args(Mode)}
     matches = [mode for mode, name in names.items() if name == wanted] or [

@@ -76,9 +76,9 @@ def summary(offer: ModelOffer) -> str:
     window += " (assumed)" if offer.assumed else ""
     rates = offer.rates
     costs = f"${_amount(rates.input)} in, ${_amount(rates.output)} out" if rates is not None else price(offer)
-    place = f"running at {offer.running}" if offer.running else ""
+    location = f"running at {offer.running}" if offer.running else ""
     missing = key(offer) if not offer.usable else ""
-    parts = (window, abilities(offer), costs.replace("?", "price ?"), missing, place)
+    parts = (window, abilities(offer), costs.replace("?", "price ?"), missing, location)
     return " · ".join(part for part in parts if part)
 
 
@@ -151,8 +151,8 @@ async def _run_effort(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text("No model is connected; choose one with /model.", "error")
     wanted = arguments.lower()
     if not wanted:
-        said = f"The effort is {session.view.effort or DEFAULT}. {choices(model)}"
-        return CommandResult(screen="pick_effort", instead=(TextBlock(said),))
+        text = f"The effort is {session.view.effort or DEFAULT}. {choices(model)}"
+        return CommandResult(screen="pick_effort", instead=(TextBlock(text),))
     if wanted in _SAME:
         session.send(SetEffort(None))
         return CommandResult.text(f"{model.ref} uses its default effort from the next request.")
@@ -237,10 +237,10 @@ def forget(store: KeyStore, provider: str, command: str) -> str:
     Raises:
         KeyStoreError: a key could not be removed.
     """
-    gone = store.remove(provider)
-    if not gone:
+    removed = store.remove(provider)
+    if not removed:
         return f"No key for {provider} is stored. {command} does not affect keys in the environment."
-    places = ", ".join(f"{entry.origin} ({entry.place})" for entry in gone)
+    places = ", ".join(f"{entry.origin} ({entry.place})" for entry in removed)
     return f"Deleted the {provider} key for {places}. A connected model keeps it until the session ends."
 
 
@@ -254,15 +254,15 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
         return await _list(session, rest)
     if not arguments:
         model = session.view.model
-        said = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
+        text = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
         if waiting := session.view.planned_model:
-            said = f"{said} {waiting} answers from the next compaction on."
+            text = f"{text} {waiting} answers from the next compaction on."
 
         async def available() -> tuple[DisplayBlock, ...]:
             usable = [offer for offer in await session.offers.find() if offer.usable]
             return (model_table(usable[:ROWS], "Available models"),) if usable else ()
 
-        return CommandResult(screen="pick_model", instead=(TextBlock(said),), slow=available)
+        return CommandResult(screen="pick_model", instead=(TextBlock(text),), slow=available)
     if rest == LATER_WORD:
         session.send(SetModel(first, later=True))
         return CommandResult()
@@ -302,13 +302,13 @@ def switch_offer(session: Session, model: str) -> Offer | None:
 
 
 async def _list(session: Session, words: str) -> CommandResult:
-    found = matching(await session.offers.find(), words)
-    if not found:
+    offers = matching(await session.offers.find(), words)
+    if not offers:
         return CommandResult.text(f"No known model matches {words!r}; you can still use any provider/name.", "warning")
-    more = f"{len(found) - ROWS} more; narrow the list: /model list WORDS" if len(found) > ROWS else ""
+    more = f"{len(offers) - ROWS} more; narrow the list: /model list WORDS" if len(offers) > ROWS else ""
     left_out = omitted(session.offers.omitted)
     lines = tuple(TextBlock(line, "dim") for line in (more, left_out) if line)
-    return CommandResult((model_table(found[:ROWS], "Models"), *lines))
+    return CommandResult((model_table(offers[:ROWS], "Models"), *lines))
 
 
 MODEL = SlashCommand(

@@ -57,8 +57,8 @@ async def _permissions(session: Session, words: str) -> CommandResult:
     if words.strip() == "trust":
         how = TextBlock("`swecli permissions trust` trusts this folder; it counts from the next session.")
         return CommandResult(screen="trust_folder", instead=(how,))
-    held = ", ".join(rule.text for rule in session.view.rules)
-    own = (TextBlock(f"Allowed by your answers in this session: {held}."),) if held else ()
+    rules = ", ".join(rule.text for rule in session.view.rules)
+    own = (TextBlock(f"Allowed by your answers in this session: {rules}."),) if rules else ()
     rest = TextBlock("`swecli permissions` lists, adds and revokes this folder's rules.")
     return CommandResult(screen="permissions", argument=words, instead=(*own, rest))
 
