@@ -107,7 +107,7 @@ def _lines(change: Change) -> list[str]:
     if len(waiting) == 1:
         lines.append(unapproved(waiting[0]))
     elif waiting:
-        names = ", ".join(one.origin.shown for one in waiting[:5])
+        names = ", ".join(item.origin.shown for item in waiting[:5])
         more = f" and {len(waiting) - 5} more" if len(waiting) > 5 else ""
         lines.append(
             f"{names}{more} are new or have changed since you trusted this folder; /skills, /commands and /agents "

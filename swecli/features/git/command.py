@@ -155,10 +155,10 @@ class Git:
         path = Path(os.path.normpath(self._cwd / os.path.expanduser(name)))
         if not os.path.lexists(path):
             return None
-        place = os.path.join(os.path.realpath(path.parent), path.name)  # the last part may be a changed link
-        if not Path(place).is_relative_to(os.path.realpath(self.top)):
+        resolved = os.path.join(os.path.realpath(path.parent), path.name)  # the last part may be a changed link
+        if not Path(resolved).is_relative_to(os.path.realpath(self.top)):
             raise GitError(f"{name} is outside the repository {self.top}.")
-        return os.path.relpath(place, os.path.realpath(self._cwd))
+        return os.path.relpath(resolved, os.path.realpath(self._cwd))
 
     def below_top(self, name: str) -> str:
         """A name relative to the work tree instead of the session's folder."""
@@ -199,9 +199,9 @@ class Git:
         at = arguments.index("--") if "--" in arguments else len(arguments)
         options, named = (verb, *_DIFF, *arguments[:at]), {self.below_top(path) for path in arguments[at + 1 :]}
         paths = tuple(map(self.pathspec, arguments[at + 1 :]))
-        found = await self.names(*options, "--no-renames", "--name-only", "-z", *_ONLY_NAMES[verb], "--", *paths)
+        names = await self.names(*options, "--no-renames", "--name-only", "-z", *_ONLY_NAMES[verb], "--", *paths)
         secret = tuple(
-            name for name in dict.fromkeys(found) if is_secret(f"/{name}", self.secret_names) and name not in named
+            name for name in dict.fromkeys(names) if is_secret(f"/{name}", self.secret_names) and name not in named
         )
         without = tuple(f":(top,exclude,literal){name}" for name in secret)
         everything = (":(top)",) if secret and not paths else ()
@@ -257,8 +257,8 @@ _FIRST = lazy_pattern(r"""(@?"(?:[^"\\]|\\.)+"|@?'[^']+'|(?:\\.|\S)+)(?:\s+(.*))
 
 def _first_word(words: str) -> tuple[str, str]:
     """The first word, which may be quoted or have escaped blanks, and the rest."""
-    found = _FIRST.fullmatch(words)
-    return (found[1], (found[2] or "").strip()) if found is not None else ("", "")
+    match = _FIRST.fullmatch(words)
+    return (match[1], (match[2] or "").strip()) if match is not None else ("", "")
 
 
 def _looks_named(word: str, *, alone: bool) -> bool:
@@ -273,8 +273,8 @@ async def _available_changes(git: Git) -> str:
     branches = (await git("for-each-ref", "--format=%(refname:short)", "--sort=-committerdate", "refs/heads")).split()
     tree = await git.status()
     changed = [*dict.fromkeys((*tree.staged, *tree.changed, *tree.untracked))]
-    found = [f"Branches: {_listed(branches)}." if branches else "", f"Changed: {_listed(changed)}." if changed else ""]
-    return " ".join(filter(None, (*found, "Other words tell the model what to look at.")))
+    hints = [f"Branches: {_listed(branches)}." if branches else "", f"Changed: {_listed(changed)}." if changed else ""]
+    return " ".join(filter(None, (*hints, "Other words tell the model what to look at.")))
 
 
 async def _revision(git: Git, word: str) -> tuple[str, tuple[str, ...]] | None:
@@ -302,13 +302,13 @@ async def _below(git: Git, typed: str, base: str, focus: str) -> Change | None:
     Raises:
         GitError: it is outside the repository.
     """
-    found = git.located(typed)
-    name = found or typed_path(typed)
+    path = git.located(typed)
+    name = path or typed_path(typed)
     spec = git.pathspec(name)
-    if found is None and not await git.knows("ls-files", "--error-unmatch", "--", spec):  # deleted, or a pattern
+    if path is None and not await git.knows("ls-files", "--error-unmatch", "--", spec):  # deleted, or a pattern
         return None
     new = await git.names("ls-files", "--others", "--exclude-standard", "--directory", "-z", "--", spec)
-    if found and not new and not git.is_folder(name) and not await git.names("ls-files", "-z", "--", spec):
+    if path and not new and not git.is_folder(name) and not await git.names("ls-files", "-z", "--", spec):
         new = (name,)  # an ignored file, named by the user
     return Change(f"the uncommitted changes of {name}", ("diff", base, "--", name), focus, new)
 
@@ -319,14 +319,14 @@ async def _branch(git: Git, name: str) -> tuple[str, tuple[str, ...]]:
     if not await git.knows("rev-parse", "--verify", "--quiet", "HEAD"):
         raise GitError(f"The current branch has no commit yet to compare with {name}.")
     current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
-    here = "HEAD" if current == "HEAD" else f"the branch {current}"
+    label = "HEAD" if current == "HEAD" else f"the branch {current}"
     if name == current:
         trunk = await _trunk(git, current)
         if trunk is None:
             raise GitError(f"No other branch to compare {name} with; name a range.")
         return f"the branch {name} against {trunk}", ("diff", f"{trunk}...{name}")
     if name.rpartition("/")[2] in TRUNKS:
-        return f"{here} against {name}", ("diff", f"{name}...HEAD")
+        return f"{label} against {name}", ("diff", f"{name}...HEAD")
     return f"the branch {name} against {current}", ("diff", f"HEAD...{name}")
 
 
@@ -345,8 +345,8 @@ async def _default(git: Git, base: str, focus: str) -> Change:
     current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
     trunk = await _trunk(git, current) if current not in TRUNKS else None
     if trunk is not None and (await git("rev-list", "--count", f"{trunk}..HEAD")).strip() != "0":
-        here = "HEAD" if current == "HEAD" else f"the branch {current}"
-        return Change(f"{here} against {trunk}", ("diff", f"{trunk}...HEAD"), focus)
+        label = "HEAD" if current == "HEAD" else f"the branch {current}"
+        return Change(f"{label} against {trunk}", ("diff", f"{trunk}...HEAD"), focus)
     return Change("the newest commit", (*_SHOW, "HEAD"), focus)
 
 
@@ -392,8 +392,8 @@ def _cut(diff: str, session: Session, command: str) -> str:
     room = min(MOST_CHARS, int((budget.effective if budget is not None else 32_000) * SHARE) * CHARS)
     if len(diff) <= room:
         return diff
-    kept = diff[:room].rpartition("\n")[0]
-    return f"{kept}\n(cut: {len(kept):,} of {len(diff):,} characters; `{command}` shows all, with `-- PATH` a file)"
+    head = diff[:room].rpartition("\n")[0]
+    return f"{head}\n(cut: {len(head):,} of {len(diff):,} characters; `{command}` shows all, with `-- PATH` a file)"
 
 
 REVIEW = SlashCommand(
@@ -503,8 +503,8 @@ async def _new_files(
     below = await asyncio.to_thread(lambda: [git.pathspec(name) for name in _inside(cwd, created)])
     if tree.staged or not tree.untracked or not below:
         return (), tree.untracked
-    found = await git.names(*listing, *below)
-    new = tuple(name for name in found if not is_secret(f"/{name}", git.secret_names))
+    names = await git.names(*listing, *below)
+    new = tuple(name for name in names if not is_secret(f"/{name}", git.secret_names))
     others: list[str] = []
     for name in tree.untracked:
         within = await git.names(*listing, git.pathspec(name)) if name.endswith("/") else (name,)
@@ -606,8 +606,8 @@ async def _propose(
         f"Also in the commit, not shown: {_listed(commit.secret)}" if commit.secret else "",
         f"The diff:\n{_cut(commit.diff, session, 'git diff')}",
     ]
-    place = git_facts(cwd)
-    contents = _commit_question(commit, detached=place is not None and place.branch is None)
+    state = git_facts(cwd)
+    contents = _commit_question(commit, detached=state is not None and state.branch is None)
     asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", contents),)
     while True:
         prompt = "\n\n".join(part for part in (*facts, *notes) if part)

@@ -67,10 +67,10 @@ def _lines(entry: Entry) -> Iterator[dict[str, Any]]:
     if not content:
         return
     role = "user" if entry.kind in ("user", "attachment", "result") else "assistant"
-    said: Any = content
+    body: Any = content
     if entry.kind == "user" and all(block["type"] == "text" for block in content):
-        said = "".join(str(block["text"]) for block in content)
-    yield {"type": role, "message": {"role": role, "content": said}}
+        body = "".join(str(block["text"]) for block in content)
+    yield {"type": role, "message": {"role": role, "content": body}}
 
 
 def _block(part: object) -> dict[str, Any] | None:

@@ -79,8 +79,8 @@ def build_guide(project: Project, prose: Prose, existing: str, today: str) -> Gu
         if not values[longest]:
             longest = "commands"
         if tokens <= MAX_TOKENS or not values[longest]:
-            kept = tuple(section.key for section in merged.sections if section.key not in merged.generated)
-            return Guide(text, kept, tokens)
+            preserved = tuple(section.key for section in merged.sections if section.key not in merged.generated)
+            return Guide(text, preserved, tokens)
         values[longest] = values[longest][: len(values[longest]) // 2]
 
 
@@ -125,8 +125,8 @@ def merge(existing: str, generated: Sequence[Section]) -> Merged:
     before = TOP
     for section in generated:
         if section.key not in present and section.key not in removed:
-            place = next((index + 1 for index, other in enumerate(result) if other.key == before), 0)
-            result.insert(place, section)
+            position = next((index + 1 for index, other in enumerate(result) if other.key == before), 0)
+            result.insert(position, section)
             renewed.add(section.key)
         if any(other.key == section.key for other in result):
             before = section.key
@@ -243,14 +243,14 @@ def parse_prose(answer: str, project: Project) -> Prose:
 
     def pairs(key: str, limit: int, good: Callable[[str, str], bool]) -> dict[str, str]:
         nonlocal dropped
-        kept: dict[str, str] = {}
+        accepted: dict[str, str] = {}
         for raw, value in as_object(data.get(key)).items():
             name, about = raw.strip().strip("`"), one_line(value)
             if about and len(about) <= _MAX_LINE and len(name) <= 80 and "\n" not in name and good(name, about):
-                kept[name] = about
+                accepted[name] = about
             else:
                 dropped += 1
-        return dict(list(kept.items())[:limit])
+        return dict(list(accepted.items())[:limit])
 
     overview = data.get("overview")
     paragraphs = overview.split("\n\n") if isinstance(overview, str) else texts(overview)

@@ -111,7 +111,7 @@ class Project:
         first_implied = list(_implied(scan, own_languages))
         named = list(_tasks(scan, data, implied, self.languages))
         entries = _entries(scan, data)
-        runner = next((found for language, _ in present if (found := _runner(scan, language))), "")
+        runner = next((candidate for language, _ in present if (candidate := _runner(scan, language))), "")
         scripts = [name for name, path in entries.items() if path.endswith(".py")]
         own = [ProjectCommand("run", f"{runner} {name}".strip(), "pyproject.toml") for name in scripts]
         told = [command for task in named if not task.foreign for command in task.commands]
@@ -285,19 +285,21 @@ def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand], written_i
     """``implied`` shows the manager that installs a Node package."""
     installers = [command.command.split()[0] for command in implied if command.purpose == "install"]
     manager = next((installer for installer in installers if installer in _NODE), "npm")
-    for one in ecosystems().task_files:
-        for path in [match[0] for match in scan.matching(one.file)[:1]]:
-            scripts = as_object(find(data.get(path), one.keys))
+    for task_file in ecosystems().task_files:
+        for path in [match[0] for match in scan.matching(task_file.file)[:1]]:
+            scripts = as_object(find(data.get(path), task_file.keys))
             names = [name for name, script in scripts.items() if "no test specified" not in str(script)]
-            if one.names:
-                names = [name for line in re.findall(one.names, scan.text(path), re.MULTILINE) for name in line.split()]
-            meant = {name: re.search(form, scan.text(path)) is None for name, form in one.not_meant.items()}
+            if task_file.names:
+                names = [
+                    name for line in re.findall(task_file.names, scan.text(path), re.MULTILINE) for name in line.split()
+                ]
+            meant = {name: re.search(form, scan.text(path)) is None for name, form in task_file.not_meant.items()}
             told = [name for name in names if meant.get(name, True)]
-            runner, known = one.runner.replace("npm", manager), ecosystems()
+            runner, known = task_file.runner.replace("npm", manager), ecosystems()
             commands = list(_usual(known.tasks, runner, path, told))
             vague = list(_usual(known.vague_tasks, runner, path, told))
-            foreign = bool(one.languages and written_in) and one.languages.isdisjoint(written_in)
-            yield _Tasks(one.runner.split()[0], path, one.built_in.union(names), commands, vague, foreign)
+            foreign = bool(task_file.languages and written_in) and task_file.languages.isdisjoint(written_in)
+            yield _Tasks(task_file.runner.split()[0], path, task_file.built_in.union(names), commands, vague, foreign)
 
 
 def _usual(
@@ -383,9 +385,9 @@ def _implied(scan: Scan, present: Iterable[tuple[Language, list[str]]]) -> Itera
     would look like the project's."""
     tested = False
     for language, tests in present:
-        found = list(_ruled(scan, language, tests))
-        yield from (command for command in found if not (tested and command.purpose == "test_one"))
-        tested = tested or any(command.purpose == "test" for command in found)
+        commands = list(_ruled(scan, language, tests))
+        yield from (command for command in commands if not (tested and command.purpose == "test_one"))
+        tested = tested or any(command.purpose == "test" for command in commands)
 
 
 def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[ProjectCommand]:
@@ -401,10 +403,15 @@ def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[Project
             continue
         text = language.test_class if rule.is_class else rule.text
         for match in _visible(scan, rule.file)[:20]:
-            found = re.search(text, scan.text(match[0]), re.MULTILINE)
-            if found is None:
+            content_match = re.search(text, scan.text(match[0]), re.MULTILINE)
+            if content_match is None:
                 continue
-            words = {**match.groupdict(), **found.groupdict(), "path": match[0], "test": tests[0] if tests else ""}
+            words = {
+                **match.groupdict(),
+                **content_match.groupdict(),
+                "path": match[0],
+                "test": tests[0] if tests else "",
+            }
             words["exec"] = package_runner
             words["beside"] = beside[0][0] if beside else ""
             words["project"] = ":" + words.get("module", "").replace("/", ":")
@@ -458,15 +465,15 @@ def _tests(scan: Scan, language: Language) -> list[str]:
 
 def _visible(scan: Scan, pattern: str) -> list[re.Match[str]]:
     """Matches outside hidden folders, such as the workflows of continuous integration; examples come last."""
-    found = [match for match in scan.matching(pattern) if not (match[0].startswith(".") and "/" in match[0])]
-    return sorted(found, key=lambda match: _EXAMPLE.search(match[0]) is not None)
+    matches = [match for match in scan.matching(pattern) if not (match[0].startswith(".") and "/" in match[0])]
+    return sorted(matches, key=lambda match: _EXAMPLE.search(match[0]) is not None)
 
 
 def _written_in(scan: Scan) -> list[str]:
     """The languages of most programs, the one with the most files first; empty without programs."""
     known = ecosystems()
-    found = {name: [match[0] for match in scan.matching(pattern)] for name, pattern in known.written_in.items()}
-    counts = {name: sum(not _FIXTURE.search(path) for path in paths) for name, paths in found.items()}
+    by_language = {name: [match[0] for match in scan.matching(pattern)] for name, pattern in known.written_in.items()}
+    counts = {name: sum(not _FIXTURE.search(path) for path in paths) for name, paths in by_language.items()}
     least = max(1, _LEAST_SHARE * sum(counts.values()))
     names = [name for name, count in counts.items() if count >= least]
     names = [name for name in names if counts[name] > counts.get(known.variants.get(name, ""), 0)]
@@ -478,17 +485,17 @@ def _name_of(scan: Scan, language: Language) -> str:
 
 
 def _key_files(scan: Scan, named: Iterable[_Tasks], entries: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for path, why in (
         *((task.path, f"tasks of the project ({task.runner})") for task in named if not task.path.endswith(".json")),
         *((path, f"entry point of the command `{name}`") for name, path in entries.items()),
         *((match[0], why) for pattern, why in ecosystems().key_files.items() for match in scan.matching(pattern)[:2]),
     ):
-        found.setdefault(path, why)
+        reasons.setdefault(path, why)
     if not any(scan.matching(language.manifest) for language in ecosystems().languages):
         parts = ((match[0], why) for form, why in ecosystems().part_files.items() for match in scan.matching(form)[:4])
-        found |= {path: why for path, why in parts if not _FIXTURE.search(path)}
-    return found
+        reasons |= {path: why for path, why in parts if not _FIXTURE.search(path)}
+    return reasons
 
 
 def _entries(scan: Scan, data: _Data) -> dict[str, str]:
@@ -509,17 +516,17 @@ def _entries(scan: Scan, data: _Data) -> dict[str, str]:
 
 def _dependencies(scan: Scan, data: _Data) -> dict[str, str]:
     """Direct dependencies, with the manifest's own text for the version."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     forms = ecosystems().dependency_lines
-    for file, _, place in ecosystems().manifests:
-        stated = find(data[file], place)
+    for file, _, key in ecosystems().manifests:
+        stated = find(data[file], key)
         for line in texts(stated):
-            found |= re.findall(forms["requirements.txt"], line)
+            versions |= re.findall(forms["requirements.txt"], line)
         for name, version in as_object(stated).items():
-            found[name] = one_line(version) or one_line(find(version, "version"))
+            versions[name] = one_line(version) or one_line(find(version, "version"))
     for path, form in forms.items():
-        found |= re.findall(form, scan.text(path), re.MULTILINE)
-    return {name: version.strip() for name, version in found.items() if name not in ("python", "php")}
+        versions |= re.findall(form, scan.text(path), re.MULTILINE)
+    return {name: version.strip() for name, version in versions.items() if name not in ("python", "php")}
 
 
 def _described(scan: Scan, data: _Data, readme: str, manifests: Iterable[str]) -> tuple[str, str]:
@@ -527,16 +534,16 @@ def _described(scan: Scan, data: _Data, readme: str, manifests: Iterable[str]) -
     is none of ``manifests`` (patterns of the project's own languages) comes last: it may be of a small part."""
     title, paragraph = _beginning(readme)
     own, rest = list[object](), list[object]()
-    for file, place, _ in ecosystems().manifests:
-        found = own if any(re.fullmatch(pattern, file) for pattern in manifests) else rest
-        found.append(find(data[file], place))
+    for file, key, _ in ecosystems().manifests:
+        packages = own if any(re.fullmatch(pattern, file) for pattern in manifests) else rest
+        packages.append(find(data[file], key))
     lines = [re.search(form, scan.text(path), re.MULTILINE) for path, form in ecosystems().name_lines.items()]
     names = [one_line(find(package, "name")) for package in own]
     names += [*(line[1] for line in lines if line), title, *(one_line(find(package, "name")) for package in rest)]
-    said = [one_line(find(package, "description")) for package in own]
-    said += [paragraph, *(one_line(find(package, "description")) for package in rest)]
+    descriptions = [one_line(find(package, "description")) for package in own]
+    descriptions += [paragraph, *(one_line(find(package, "description")) for package in rest)]
     telling = (name for name in names if name.rpartition("/")[2].lower() not in {"", *ecosystems().words["nameless"]})
-    return next(telling, ""), next(filter(None, said), "")
+    return next(telling, ""), next(filter(None, descriptions), "")
 
 
 def _beginning(readme: str) -> tuple[str, str]:
@@ -566,10 +573,10 @@ def _first_prose(markdown: str) -> str:
 
 def _described_by(paragraph: str) -> str:
     """A paragraph of prose on one line; empty for asides, links and what only introduces a list."""
-    said = _without_links(re.sub(r"^[ \t]*>[ \t]?", "", paragraph, flags=re.MULTILINE))
-    if _ASIDE.match(said) or len(_A_WORD.findall(_LINK.sub("", paragraph))) < _LEAST_PROSE:
+    text = _without_links(re.sub(r"^[ \t]*>[ \t]?", "", paragraph, flags=re.MULTILINE))
+    if _ASIDE.match(text) or len(_A_WORD.findall(_LINK.sub("", paragraph))) < _LEAST_PROSE:
         return ""
-    return said if not said.endswith(":") else said[: said.rfind(". ") + 1]
+    return text if not text.endswith(":") else text[: text.rfind(". ") + 1]
 
 
 def _without_links(text: str) -> str:

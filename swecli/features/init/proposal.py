@@ -69,10 +69,10 @@ async def run(session: Session, arguments: str) -> CommandResult:
             return CommandResult.text("\n".join([f"{target} is up to date. Nothing was changed.", *doubts]))
         if only_shown:
             change = DiffBlock(target, existing or None, guide.text)
-            said = "\n".join([*doubts, f"Nothing was written; /init writes {target} once you agree."])
-            return CommandResult((change, TextBlock(said)))
-        if not rejected and (kept := _kept(target, guide)):
-            session.notice(kept)  # before the question, which shows all of the file as overwritten
+            text = "\n".join([*doubts, f"Nothing was written; /init writes {target} once you agree."])
+            return CommandResult((change, TextBlock(text)))
+        if not rejected and (notice := _kept(target, guide)):
+            session.notice(notice)  # before the question, which shows all of the file as overwritten
         run = await session.command_tools.run("write_file", {"path": str(folder / target), "content": guide.text})
         if not run.said:
             break

@@ -107,9 +107,9 @@ class Scan:
             if content := self.text(path).strip():
                 about = _FIRST_TEXT.match(content)
                 names = [name for name, _ in definitions(path, content) if name[0] != "_" and not name.isupper()]
-                said = about[1].strip().rstrip("*/").strip() if about else ""
+                summary = about[1].strip().rstrip("*/").strip() if about else ""
                 defines = f" [{', '.join(names[:8])}]" if names else ""
-                lines.append(f"{path}: {said}{defines}".rstrip(": "))
+                lines.append(f"{path}: {summary}{defines}".rstrip(": "))
         return tuple(lines)
 
     def _is_late(self) -> bool:

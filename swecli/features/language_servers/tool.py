@@ -71,8 +71,10 @@ class Symbols(Tool[SymbolsParams]):
         where = ctx.display(ctx.resolve(params.path)) if params.path else ""
         if params.action == "outline":
             return f"outline of {where}"
-        place = f" in {where}" if where else ""
-        return f"{params.action} of {params.symbol}{place}" if params.action != "search" else f"{params.symbol}{place}"
+        suffix = f" in {where}" if where else ""
+        return (
+            f"{params.action} of {params.symbol}{suffix}" if params.action != "search" else f"{params.symbol}{suffix}"
+        )
 
     async def run(self, params: SymbolsParams, ctx: ToolContext) -> ToolOutcome:
         if self._code is None:
@@ -114,9 +116,9 @@ def _allowed(places: Sequence[CodePlace], ctx: ToolContext, rules: ReadRules) ->
     """The places without those in files that must not be shown; a rule counts for a link and for its target."""
     if not rules.rules:
         return places
-    targets = {path: os.path.realpath(path) for path in {str(one.path) for one in places}}
+    targets = {path: os.path.realpath(path) for path in {str(symbol.path) for symbol in places}}
     hidden = rules.hidden((*targets, *targets.values()), str(ctx.cwd))
-    return [one for one in places if not hidden & {str(one.path), targets[str(one.path)]}]
+    return [symbol for symbol in places if not hidden & {str(symbol.path), targets[str(symbol.path)]}]
 
 
 def _text(path: Path, ctx: ToolContext) -> str:
@@ -150,16 +152,18 @@ def _found(symbol: str, line: int | None, text: str, name: str) -> tuple[int, in
 
 def _outline(places: Sequence[CodePlace], ctx: ToolContext) -> ToolOutcome:
     shown = places[: MOST * 3]
-    lines = [f"{one.line:>5} {'  ' * one.depth}{one.kind or 'name'} {_name(one)}" for one in shown]
+    lines = [f"{symbol.line:>5} {'  ' * symbol.depth}{symbol.kind or 'name'} {_name(symbol)}" for symbol in shown]
     if len(places) > len(shown):
         lines.append(f"[{len(shown)} of {len(places):,} names]")
-    entries = tuple(FileEntry(ctx.display(one.path), one.line, f"{one.kind} {one.name}") for one in shown)
+    entries = tuple(
+        FileEntry(ctx.display(symbol.path), symbol.line, f"{symbol.kind} {symbol.name}") for symbol in shown
+    )
     return ToolOutcome("\n".join(lines), (FileListBlock(entries, len(places)),), plural(len(places), "name"))
 
 
-def _name(place: CodePlace) -> str:
-    name = " ".join(place.name.split())
-    return f"{name} (in {place.within})" if place.within else name
+def _name(symbol: CodePlace) -> str:
+    name = " ".join(symbol.name.split())
+    return f"{name} (in {symbol.within})" if symbol.within else name
 
 
 def _listed(action: Action, places: Sequence[CodePlace], ctx: ToolContext) -> ToolOutcome:
@@ -168,21 +172,21 @@ def _listed(action: Action, places: Sequence[CodePlace], ctx: ToolContext) -> To
     texts: dict[Path, list[str]] = {}
     lines: list[str] = []
     entries: list[FileEntry] = []
-    for one in shown:
-        target = Path(os.path.realpath(one.path))
+    for symbol in shown:
+        target = Path(os.path.realpath(symbol.path))
         inside = any(target.is_relative_to(root) for root in (ctx.cwd, *ctx.roots))
-        about = f"{one.kind} {_name(one)}".strip() if action == "search" else ""
-        if not about and inside and not any(is_secret(str(path), ctx.secret_names) for path in (one.path, target)):
-            if one.path not in texts:
-                texts[one.path] = _lines(target)
-            known = texts[one.path]
-            about = known[one.line - 1].strip()[:_MOST_COLUMNS] if one.line <= len(known) else ""
-        name = ctx.display(one.path)
-        lines.append(f"{name}:{one.line}: {about}".removesuffix(": "))
-        entries.append(FileEntry(name, one.line, about))
+        about = f"{symbol.kind} {_name(symbol)}".strip() if action == "search" else ""
+        if not about and inside and not any(is_secret(str(path), ctx.secret_names) for path in (symbol.path, target)):
+            if symbol.path not in texts:
+                texts[symbol.path] = _lines(target)
+            known = texts[symbol.path]
+            about = known[symbol.line - 1].strip()[:_MOST_COLUMNS] if symbol.line <= len(known) else ""
+        name = ctx.display(symbol.path)
+        lines.append(f"{name}:{symbol.line}: {about}".removesuffix(": "))
+        entries.append(FileEntry(name, symbol.line, about))
     if len(places) > len(shown):
         lines.append(f"[{len(shown)} of {len(places):,}; narrow it with search and a glob]")
-    files = len({one.path for one in places})
+    files = len({symbol.path for symbol in places})
     count = f"{plural(len(places), 'place')} in {plural(files, 'file')}"
     return ToolOutcome("\n".join(lines), (FileListBlock(tuple(entries), len(places)),), count)
 

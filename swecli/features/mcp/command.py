@@ -126,8 +126,8 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         lines.append(f"Title: {offered.title}")
     if definition.env:
         lines.append(f"Variables: {', '.join(definition.env)}")
-    found = f"{_withheld(size)} (tool_search finds them)" if size.withheld else ""
-    lines.append(f"{plural(size.count, 'tool')}{found}, {_tokens(size)} tokens in each request")
+    note = f"{_withheld(size)} (tool_search finds them)" if size.withheld else ""
+    lines.append(f"{plural(size.count, 'tool')}{note}, {_tokens(size)} tokens in each request")
     if servers.left_out.get(connection.name):
         changed = ", ".join(servers.left_out[connection.name])
         lines.append(

@@ -76,7 +76,7 @@ def _of_run(launch: Launch) -> tuple[tuple[ServerDefinition, ...], tuple[str, ..
     notices = (lost, *notices) if lost else notices
     definitions, hidden = merged(options.servers, configured)
     if options.safe_mode:
-        definitions = tuple(one for one in definitions if not one.asks)
+        definitions = tuple(definition for definition in definitions if not definition.asks)
     return definitions, (*notices, *hidden)
 
 
@@ -88,11 +88,11 @@ def started_servers(launch: Launch) -> tuple[str, ...]:
 
     decisions = decisions_of(launch.paths, launch.options.cwd)
     return tuple(
-        one.name
-        for one in _of_run(launch)[0]
-        if one.enabled
-        and not decisions.of(one.name).get("off")
-        and (not one.asks or decisions.verdict(one) == "approved")
+        definition.name
+        for definition in _of_run(launch)[0]
+        if definition.enabled
+        and not decisions.of(definition.name).get("off")
+        and (not definition.asks or decisions.verdict(definition) == "approved")
     )
 
 
@@ -120,12 +120,12 @@ def setup_of(launch: Launch, definitions: tuple[ServerDefinition, ...], notices:
     options, environment = launch.options, launch.environment
     secrets = launch.secrets | secrets_of(definitions, environment)
     variables = {**dict.fromkeys(PROJECT_VARIABLES, str(options.cwd)), **environment}
-    place = Place(
+    server_place = Place(
         server_environment(environment), variables, options.cwd, (options.cwd, *options.add_dirs), __version__
     )
     return Setup(
         definitions,
-        place,
+        server_place,
         decisions_of(launch.paths, options.cwd) if options.store else Decisions(None),
         notices,
         launch.paths.state / LOGS if options.store else None,
@@ -146,14 +146,14 @@ def secrets_of(definitions: tuple[ServerDefinition, ...], environment: Mapping[s
     """Possibly secret values that definitions pass to servers."""
     from swecli.core.mcp.definitions import DefinitionError
 
-    found: set[str] = set()
-    for one in definitions:
+    secrets: set[str] = set()
+    for definition in definitions:
         try:
-            whole = one.expanded(environment)
+            whole = definition.expanded(environment)
         except DefinitionError:
-            whole = one
-        found.update(value for value in (*whole.env.values(), *whole.headers.values()) if len(value) >= 8)
-    return frozenset(found)
+            whole = definition
+        secrets.update(value for value in (*whole.env.values(), *whole.headers.values()) if len(value) >= 8)
+    return frozenset(secrets)
 
 
 def _of_plugin(plugin: Plugin) -> Brought:

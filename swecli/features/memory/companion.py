@@ -134,9 +134,9 @@ class SessionMemory(Companion):
         changed = {name for name, part in present.items() if before.get(name) != part and not self._wrote(part)}
         files = await self._files(changed) if changed else ()
         told = [topic.removeprefix(MEMORY_NEWS) for topic in self._notes.topics(MEMORY_NEWS)]
-        gone = [name for name in (*before, *told) if name not in present and not self._removed(name)]
+        removed = [name for name in (*before, *told) if name not in present and not self._removed(name)]
         return (
-            *memory_news(files, dict.fromkeys(gone), self.options.tokens),
+            *memory_news(files, dict.fromkeys(removed), self.options.tokens),
             *(_as_before(name) for name in told if name in present and name not in changed),
         )
 

@@ -33,7 +33,7 @@ def notes_lines(
     def line(text: str, longest: int = LONGEST_LINE) -> str:
         return _one_line(cover(text), longest)
 
-    requests = {turn: said for turn, said in log.requests.items() if said.holds(left)}
+    requests = {turn: request for turn, request in log.requests.items() if request.holds(left)}
     asked = requests.get(first) or next(iter(requests.values()), None)
     newest = requests.get(last) or next(reversed(requests.values()), None)
     goal = line(asked.text) if asked is not None else ""
@@ -41,13 +41,16 @@ def notes_lines(
     done = sum(todo.status == "completed" for todo in todos)
     task = f"{line(current)} ({done} of {len(todos)} steps done)" if current else line(newest.text) if newest else ""
     task = task if task != goal else ""
-    decided = [said for said in (*log.choices.values(), *log.decided) if said.holds(left)]
+    decided = [decision for decision in (*log.choices.values(), *log.decided) if decision.holds(left)]
     sections = {
         GOAL: [f"{goal} ({_time(asked.at)})"] if asked is not None and goal else [],
-        DECISIONS: [f"- {line(said.text)} (decided {_time(said.at)})" for said in sorted(decided, key=lambda s: s.at)],
+        DECISIONS: [
+            f"- {line(decision.text)} (decided {_time(decision.at)})"
+            for decision in sorted(decided, key=lambda s: s.at)
+        ],
         FILES: [
-            _file_line(path, one, requests.get(one.turn), cwd, line)
-            for path, one in log.modified.items()
+            _file_line(path, file, requests.get(file.turn), cwd, line)
+            for path, file in log.modified.items()
             if path.startswith(f"{cwd}{os.sep}") and not _is_memory(path)
         ],
         TASK: [task] if task else [],
@@ -60,10 +63,10 @@ def notes_lines(
     return {name: tuple(dict.fromkeys(lines))[-SECTIONS[name] :] for name, lines in sections.items() if lines}
 
 
-def _file_line(path: str, one: ModifiedFile, said: Said | None, cwd: Path, line: Callable[[str, int], str]) -> str:
+def _file_line(path: str, file: ModifiedFile, request: Said | None, cwd: Path, line: Callable[[str, int], str]) -> str:
     name = os.path.relpath(path, cwd)
-    how = "deleted" if one.gone else "created" if one.made else "updated"
-    why = line(said.text, _LONGEST_WHY) if said is not None else ""
+    how = "deleted" if file.gone else "created" if file.made else "updated"
+    why = line(request.text, _LONGEST_WHY) if request is not None else ""
     return f"- `{line(name, LONGEST_LINE)}` ({how})" + (f" - {why}" if why else "")
 
 

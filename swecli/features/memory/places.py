@@ -88,11 +88,11 @@ class MemoryPlaces(Struct, frozen=True):
 
     def files(self, limit: int) -> list[MemoryFile]:
         """All files by path, the project's first; texts of at most ``limit`` bytes are read."""
-        found: list[MemoryFile] = []
+        memories: list[MemoryFile] = []
         for base, prefix in ((self.project, ROOT), (self.user, f"{ROOT}/{USER}")):
             if base is not None and not is_led_away(base):
-                found += islice(_below(base, base, prefix, limit), MAX_FILES)
-        return found
+                memories += islice(_below(base, base, prefix, limit), MAX_FILES)
+        return memories
 
     def names(self, place: Place) -> list[str]:
         """Entries of a folder; folders end with a slash.
@@ -112,12 +112,12 @@ class MemoryPlaces(Struct, frozen=True):
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    said = path.strip()
-    shown = f"{said[:100]!r}"
-    if not said:
+    typed = path.strip()
+    shown = f"{typed[:100]!r}"
+    if not typed:
         raise MemoryPathError(f"The path is empty; memories are below {ROOT}.")
-    parts = [part for part in said.split("/") if part not in ("", ".")]
-    if said.startswith("/") or parts[:1] == [ROOT[1:]]:
+    parts = [part for part in typed.split("/") if part not in ("", ".")]
+    if typed.startswith("/") or parts[:1] == [ROOT[1:]]:
         if parts[:1] != [ROOT[1:]]:
             raise MemoryPathError(f"{shown} is not below {ROOT}, where all memories are.")
         parts = parts[1:]
@@ -133,20 +133,20 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _require_no_link(base: Path, below: tuple[str, ...], said: str) -> None:
+def _require_no_link(base: Path, below: tuple[str, ...], typed: str) -> None:
     if is_led_away(base):
         raise MemoryPathError(f"{base} is reached through a link, so swecli neither reads nor writes it.")
     file = base
     for part in below:
         file /= part
         if file.is_symlink():
-            raise MemoryPathError(f"{said[:100]!r} passes a link ({part[:40]}), which may lead elsewhere.")
+            raise MemoryPathError(f"{typed[:100]!r} passes a link ({part[:40]}), which may lead elsewhere.")
 
 
 def _below(folder: Path, base: Path, prefix: str, limit: int) -> Iterator[MemoryFile]:
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as directory:
+            entries = sorted(directory, key=lambda entry: entry.name)
     except OSError:
         return
     for entry in entries[: 2 * MAX_FILES]:

@@ -109,10 +109,10 @@ class NotesDocument:
                 end -= 1
             section.lines[end:] = [line, *(section.lines[end:] or [""])]
         self._own.append(_mark(line))
-        own = [one for one in section.lines[1:] if one.strip() and _mark(one) in self._own]
+        own = [candidate for candidate in section.lines[1:] if candidate.strip() and _mark(candidate) in self._own]
         surplus = own[SECTIONS[name] :] if name in NEWEST_FIRST else own[: max(0, len(own) - SECTIONS[name])]
-        for one in surplus:
-            section.lines.remove(one)
+        for surplus_line in surplus:
+            section.lines.remove(surplus_line)
 
     def settle(self, now: Lines) -> None:
         """Remove failures noted by any session for commands that ``now`` has news about."""
@@ -142,13 +142,15 @@ class NotesDocument:
         for section in self._sections:
             if section.name:
                 filled = [line for line in section.lines[1:] if line.strip()]
-                kept = filled[:most] if section.name in NEWEST_FIRST else filled[max(0, len(filled) - most) :]
-                section.lines[1:] = [*kept, ""]
+                newest = filled[:most] if section.name in NEWEST_FIRST else filled[max(0, len(filled) - most) :]
+                section.lines[1:] = [*newest, ""]
 
     def without_empty(self) -> NotesDocument:
         """The same document without empty sections."""
         slim = NotesDocument()
-        slim._sections = [one for one in self._sections if not one.name or any(map(str.strip, one.lines[1:]))]
+        slim._sections = [
+            section for section in self._sections if not section.name or any(map(str.strip, section.lines[1:]))
+        ]
         return slim
 
     def _section(self, name: str) -> _Section | None:
@@ -158,12 +160,12 @@ class NotesDocument:
         """Insert the section in its usual place, after the last of its predecessors."""
         order = list(SECTIONS)
         earlier = order[: order.index(name)]
-        place = max((n for n, one in enumerate(self._sections) if not one.name or one.name in earlier), default=0)
-        before = self._sections[place].lines
+        index = max((n for n, other in enumerate(self._sections) if not other.name or other.name in earlier), default=0)
+        before = self._sections[index].lines
         if before and before[-1].strip():
             before.append("")
         section = _Section(name, [f"### {name}", ""])
-        self._sections.insert(place + 1, section)
+        self._sections.insert(index + 1, section)
         return section
 
 
@@ -210,7 +212,7 @@ def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
     """
     path = folder / NOTES
     try:
-        if any(os.path.islink(place) for place in (folder.parent, folder, path)):
+        if any(os.path.islink(part) for part in (folder.parent, folder, path)):
             raise NotesError(f"{path} passes a link, so no notes are written there.")
         with one_writer(folder / f".{NOTES}"):
             present = read_text(path, MAX_BYTES)

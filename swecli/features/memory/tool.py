@@ -113,7 +113,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         total = f"+{sum(added for added, _ in counts)} -{sum(removed for _, removed in counts)}"
         text = f"Memory changed: {plural(len(wanted), 'file')}, {total}."
         # The notes are written by swecli too: that they change is no news for the model.
-        changed = tuple(one for _, one in done if Path(one.path).name != NOTES)
+        changed = tuple(file for _, file in done if Path(file.path).name != NOTES)
         blocks = tuple(change.block(ctx) for change in wanted)
         verb = "forgotten" if all(change.after is None for change in wanted) else "remembered"
         return ToolOutcome(text, blocks, f"{verb} {total}, /undo {ctx.item}", changed=changed)
@@ -236,10 +236,10 @@ class MemoryTool(ChangeTool[MemoryParams]):
         if not place.file.is_dir():
             _, unchanged = self._any(place, ctx)
             return [_gone(unchanged)]
-        found = self._below(place)
-        if not found:
+        memories = self._below(place)
+        if not memories:
             raise ToolError(f"{place.path} contains no memory files.")
-        return [_gone(self._any(one, ctx)[1]) for one in found]
+        return [_gone(self._any(memory, ctx)[1]) for memory in memories]
 
     def _moved(self, old: Place, new: Place, ctx: ToolContext) -> list[FileChange]:
         if new.path == old.path:
@@ -251,11 +251,11 @@ class MemoryTool(ChangeTool[MemoryParams]):
         self._require_folder(new)
         if not old.file.is_dir():
             return self._moved_file(old, new, ctx)
-        found = self._below(old)
-        if not found:
+        memories = self._below(old)
+        if not memories:
             raise ToolError(f"{old.path} contains no memory files.")
-        pairs = [(one, self._place(new.path + one.path[len(old.path) :])) for one in found]
-        return [change for one, target in pairs for change in self._moved_file(one, target, ctx)]
+        pairs = [(memory, self._place(new.path + memory.path[len(old.path) :])) for memory in memories]
+        return [change for memory, target in pairs for change in self._moved_file(memory, target, ctx)]
 
     def _moved_file(self, old: Place, new: Place, ctx: ToolContext) -> list[FileChange]:
         data, unchanged = self._any(old, ctx)
@@ -267,12 +267,12 @@ class MemoryTool(ChangeTool[MemoryParams]):
     def _any(self, place: Place, ctx: ToolContext) -> tuple[bytes, FileChange]:
         """The bytes of a file, and a change that leaves it unchanged."""
         try:
-            found = read_target(place.file, ctx)
+            target = read_target(place.file, ctx)
         except ToolError as error:
             raise ToolError(f"{place.path}: {_reason(error, place)}") from error
-        if found is None:
+        if target is None:
             raise ToolError(f"{place.path} does not exist.{self._others(place)}")
-        return found[0], FileChange(place.file, found[0], found[0], found[1])
+        return target[0], FileChange(place.file, target[0], target[0], target[1])
 
     def _below(self, folder: Place) -> list[Place]:
         return [file.place for file in self.places.files(0) if file.place.path.startswith(f"{folder.path}/")]
@@ -328,8 +328,8 @@ def _gone(change: FileChange) -> FileChange:
 
 
 def _reason(error: ToolError, place: Place) -> str:
-    said = str(error).partition(": ")[2] or str(error)
-    return said.replace(str(place.file), place.path)
+    message = str(error).partition(": ")[2] or str(error)
+    return message.replace(str(place.file), place.path)
 
 
 def _span(wanted: tuple[int, int] | None, count: int, place: Place) -> tuple[int, int]:

@@ -64,7 +64,7 @@ class PlaybookPage(ListPage):
         if not self.view.shows(self):
             return
         self._read_once = True
-        self._shown = {one.bullet.id: one for one in shown}
+        self._shown = {shown_bullet.bullet.id: shown_bullet for shown_bullet in shown}
         self.entries = entries(shown)
         self.view.show()
 
@@ -85,11 +85,11 @@ class PlaybookPage(ListPage):
         self.view.enter(ActionsPage(self._shown[entry.name], self._act))
 
     def remove(self, entry: Entry | None) -> None:
-        one = self._shown.get(entry.name) if entry is not None else None
-        if one is not None:
-            name = one.bullet.id
+        shown_bullet = self._shown.get(entry.name) if entry is not None else None
+        if shown_bullet is not None:
+            name = shown_bullet.bullet.id
             self._ask(
-                f"Delete {safe_line(one.bullet.content)}?",
+                f"Delete {safe_line(shown_bullet.bullet.content)}?",
                 ("Delete it", "swecli does not learn it again; not undoable"),
                 lambda: self.view.start(lambda: self._act(name, "delete", "")),
             )
@@ -97,12 +97,12 @@ class PlaybookPage(ListPage):
     async def _act(self, name: str, action: str, text: str) -> str:
         from swecli.core.playbook.changes import ChangeRefused
 
-        said = refusal = ""
+        message = refusal = ""
         try:
-            said = await (self._playbook.edit(name, text) if action == "edit" else self._playbook.do(name, action))
+            message = await (self._playbook.edit(name, text) if action == "edit" else self._playbook.do(name, action))
         except ChangeRefused as refused:
             refusal = str(refused)
-        self._notify(said or refusal)
+        self._notify(message or refusal)
         if self.view.shows(self):
             await self._read()
         return refusal
@@ -181,12 +181,15 @@ def entries(shown: Sequence[ShownBullet]) -> list[Entry]:
     """The bullets grouped by status."""
     out: list[Entry] = []
     for title, statuses in _GROUPS.items():
-        inside = sorted((one for one in shown if one.bullet.status in statuses), key=lambda one: one.bullet.id)
+        inside = sorted(
+            (shown_bullet for shown_bullet in shown if shown_bullet.bullet.status in statuses),
+            key=lambda shown_bullet: shown_bullet.bullet.id,
+        )
         if inside:
             out.append(heading(title))
-        for one in inside:
-            bullet = one.bullet
-            tone = "warning" if one.stale and bullet.live else "plain" if bullet.live else "dim"
-            cells = (bullet.content, state_of(one), f"+{bullet.helpful} -{bullet.harmful}")
+        for shown_bullet in inside:
+            bullet = shown_bullet.bullet
+            tone = "warning" if shown_bullet.stale and bullet.live else "plain" if bullet.live else "dim"
+            cells = (bullet.content, state_of(shown_bullet), f"+{bullet.helpful} -{bullet.harmful}")
             out.append(Entry(bullet.id, cells, tone, f"{bullet.section} {bullet.type}"))
     return out

@@ -34,10 +34,10 @@ async def _run(session: Session, arguments: str) -> CommandResult:
     if not arguments.strip():
         state = project.state
         return CommandResult.text(f"{indexed(state)} Name what to find: /where WORDS")
-    found = await project.retrieval(arguments, first_wait=_WAIT)
-    if found is None:
+    result = await project.retrieval(arguments, first_wait=_WAIT)
+    if result is None:
         return CommandResult.text(f"This folder has no index: {project.missing()}.", "warning")
-    return result_of(found, project.state)
+    return result_of(result, project.state)
 
 
 def indexed(state: IndexState) -> str:
@@ -53,14 +53,14 @@ def indexed(state: IndexState) -> str:
 
 def result_of(found: Retrieval, state: IndexState) -> CommandResult:
     """The likeliest places as a table."""
-    named = {one.path for one in found.named if one.sure}
+    named = {file.path for file in found.named if file.sure}
     rows = tuple(
         (
-            f"{one.path}:{one.line}" if one.line else one.path,
-            one.symbol,
-            "named" if one.path in named else f"{one.score:.2f}",
+            f"{file.path}:{file.line}" if file.line else file.path,
+            file.symbol,
+            "named" if file.path in named else f"{file.score:.2f}",
         )
-        for one in found.ranked[:_SHOWN]
+        for file in found.ranked[:_SHOWN]
     )
     if not rows:
         more = "" if state.complete else f" {indexed(state)}"

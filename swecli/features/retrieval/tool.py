@@ -45,12 +45,12 @@ class Locate(Tool[LocateParams]):
         return params.query
 
     async def run(self, params: LocateParams, ctx: ToolContext) -> ToolOutcome:
-        found = await self._retrieval(params.query)
-        if found is None:
+        retrieval = await self._retrieval(params.query)
+        if retrieval is None:
             raise ToolError(f"This folder has no index: {self._missing()}. Use search or list_files.")
         rules = ctx.read_rules()
-        hidden = rules.hidden((str(ctx.cwd / one.path) for one in found.ranked), str(ctx.cwd))
-        ranked = [one for one in found.ranked if str(ctx.cwd / one.path) not in hidden][:_SHOWN]
+        hidden = rules.hidden((str(ctx.cwd / file.path) for file in retrieval.ranked), str(ctx.cwd))
+        ranked = [file for file in retrieval.ranked if str(ctx.cwd / file.path) not in hidden][:_SHOWN]
         note = f"\n({rules.note})" if rules.note else ""
         if not ranked:
             text = f"No file matches these words. Try other names, or search for text.{note}"

@@ -63,8 +63,8 @@ class SpendingGate(CallCompanion):
             return
         now, allowed = self._clock(), False
         while not allowed:
-            found = await self._crossing(self._following(prepared.budget, client.info.ref, now), now)
-            allowed = found is None or await self._is_allowed(found)
+            exceeded = await self._crossing(self._following(prepared.budget, client.info.ref, now), now)
+            allowed = exceeded is None or await self._is_allowed(exceeded)
 
     async def agent_blocked(self) -> str:
         """An exhausted budget: a subagent can't ask."""
@@ -105,32 +105,32 @@ class SpendingGate(CallCompanion):
             text = "The turn stops at the budget. Your text was not sent; it waits as your next message."
             self._recorder.emit(Notice(text, "info", "budget"))
 
-    async def _is_allowed(self, found: Crossing) -> bool:
+    async def _is_allowed(self, exceeded: Crossing) -> bool:
         """Ask the user. False if the limit has changed, so that the check has to be repeated."""
-        unknown = found.needed is None
-        raised = shown(found.raised) if found.unit == "dollars" else f"{found.raised:,.0f} tokens"
+        unknown = exceeded.needed is None
+        raised = shown(exceeded.raised) if exceeded.unit == "dollars" else f"{exceeded.raised:,.0f} tokens"
         options = (
             Option(STOP, "end the turn; the conversation and all changes are kept"),
             Option(ONCE, "send this request, and ask again before the next"),
-            Option("Continue without this budget", f"until the session ends; {found.setting} is unchanged")
+            Option("Continue without this budget", f"until the session ends; {exceeded.setting} is unchanged")
             if unknown
-            else Option(f"{RAISE} to {raised}", f"for this session; {found.setting} is unchanged"),
+            else Option(f"{RAISE} to {raised}", f"for this session; {exceeded.setting} is unchanged"),
         )
-        text = f"{found.reason[0].upper()}{found.reason[1:]}."
+        text = f"{exceeded.reason[0].upper()}{exceeded.reason[1:]}."
         answers = await self._asker.ask("", (Question(f"{text} Continue?", options, header="Budget"),))
         if answers is None:
-            raise TurnStopped("limit", f"stopped before exceeding a budget: {found.reason}", BUDGET_KIND)
+            raise TurnStopped("limit", f"stopped before exceeding a budget: {exceeded.reason}", BUDGET_KIND)
         chosen = " ".join(answers[0]).strip() if answers and answers[0] else STOP
         if chosen == ONCE:
             return True
         if chosen != options[2].label:
             self._keep(chosen)
-            raise TurnStopped("interrupted", f"stopped at a budget: {found.reason}", BUDGET_KIND)
+            raise TurnStopped("interrupted", f"stopped at a budget: {exceeded.reason}", BUDGET_KIND)
         if unknown:
-            self._accepted.add((found.span, "dollars"))
+            self._accepted.add((exceeded.span, "dollars"))
         else:
-            amount = self._limits[found.span]
-            dollars = found.raised if found.unit == "dollars" else amount.dollars
-            tokens = int(found.raised) if found.unit == "tokens" else amount.tokens
-            self._limits[found.span] = Amount(dollars, tokens)
+            amount = self._limits[exceeded.span]
+            dollars = exceeded.raised if exceeded.unit == "dollars" else amount.dollars
+            tokens = int(exceeded.raised) if exceeded.unit == "tokens" else amount.tokens
+            self._limits[exceeded.span] = Amount(dollars, tokens)
         return False

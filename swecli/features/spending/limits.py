@@ -70,9 +70,9 @@ def crossing(limits: Mapping[Span, Amount], spent: Mapping[Span, Spent], followi
     """The first limit that blocks a request with the minimum cost ``following``; None if none does."""
     for span in SPANS:
         limit, used = limits.get(span, Amount()), spent.get(span, Spent())
-        found = _of_tokens(span, limit.tokens, used, following) or _of_money(span, limit.dollars, used, following)
-        if found is not None:
-            return found
+        exceeded = _of_tokens(span, limit.tokens, used, following) or _of_money(span, limit.dollars, used, following)
+        if exceeded is not None:
+            return exceeded
     return None
 
 
