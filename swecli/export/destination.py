@@ -43,13 +43,13 @@ def format_of(name: str) -> ExportFormat:
     Raises:
         DestinationError: no format has this ending.
     """
-    found = _SUFFIXES.get(Path(name).suffix.lower())
-    if found is None:
+    export_format = _SUFFIXES.get(Path(name).suffix.lower())
+    if export_format is None:
         raise DestinationError(
             f"The file's extension sets the format: {', '.join(ENDING.values())}; {name} has none of these. "
             "Nothing was written."
         )
-    return found
+    return export_format
 
 
 def destination(words: str, folder: Path, stem: str, unnamed: Path | None = None) -> Destination:
@@ -87,11 +87,11 @@ def located(name: str, folder: Path) -> Path:
 
 def free_name(folder: Path, stem: str, ending: str) -> Path:
     """An unused name in ``folder``."""
-    place, number = folder / f"{stem}{ending}", 1
-    while os.path.lexists(place):
+    path, number = folder / f"{stem}{ending}", 1
+    while os.path.lexists(path):
         number += 1
-        place = folder / f"{stem}-{number}{ending}"
-    return place
+        path = folder / f"{stem}-{number}{ending}"
+    return path
 
 
 def write_export(path: Path, text: str, *, replace: bool = False) -> None:

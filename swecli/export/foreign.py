@@ -64,16 +64,16 @@ def read_foreign(text: str) -> Foreign:
     kind = _kind(lines)
     if not kind:
         raise PortableError("it is neither swecli's own JSON export nor a session file of Claude Code or Codex")
-    found = _READERS[kind](lines)
+    foreign = _READERS[kind](lines)
     if broken:
-        found.left_out[NOT_UNDERSTOOD] += broken
-    return _with_messages(found)
+        foreign.left_out[NOT_UNDERSTOOD] += broken
+    return _with_messages(foreign)
 
 
-def _with_messages(found: Foreign) -> Foreign:
-    if not any(isinstance(one.part, TextPart) for one in found.said):
-        raise PortableError(f"it is a session file of {found.agent}, but contains no messages")
-    return found
+def _with_messages(foreign: Foreign) -> Foreign:
+    if not any(isinstance(entry.part, TextPart) for entry in foreign.said):
+        raise PortableError(f"it is a session file of {foreign.agent}, but contains no messages")
+    return foreign
 
 
 def _lines(text: str) -> tuple[list[Line], int]:
@@ -126,34 +126,34 @@ def portable_of(found: Foreign, identifier: str) -> Portable:
 class _Builder:
     """Builds the events of a session from foreign parts, with swecli's ids and pairs."""
 
-    def __init__(self, found: Foreign, session: str) -> None:
-        self._found = found
+    def __init__(self, foreign: Foreign, session: str) -> None:
+        self._found = foreign
         self._session = session
         self.events: list[Event] = []
         self._items = self._turn = self._calls = 0
-        self._at = next((one.at for one in found.said if one.at > 0), 0.0)
+        self._at = next((entry.at for entry in foreign.said if entry.at > 0), 0.0)
         self._open: dict[str, list[tuple[str, ToolCallPart]]] = {}
         """Items and new calls by the original id of the call, which several calls of an answer may share."""
-        self._results = Counter(one.part.call_id for one in found.said if isinstance(one.part, ToolResultPart))
+        self._results = Counter(entry.part.call_id for entry in foreign.said if isinstance(entry.part, ToolResultPart))
         """The results still to come, by that id."""
         self._answer: list[tuple[str, Said]] = []
         self._outcome = False
 
     def build(self) -> None:
         self._emit(SessionStarted(self._found.cwd, "", "default", ""))
-        for one in self._found.said:
-            self._at = max(self._at, one.at)
-            if self._answer and one.answer != self._answer[0][1].answer:
+        for entry in self._found.said:
+            self._at = max(self._at, entry.at)
+            if self._answer and entry.answer != self._answer[0][1].answer:
                 self._respond()
-            match one.part:
+            match entry.part:
                 case ToolResultPart() as result:
                     self._result(result)
-                case TextPart() | ImagePart() if not one.answer:
-                    self._user(one.part)
+                case TextPart() | ImagePart() if not entry.answer:
+                    self._user(entry.part)
                 case _:
                     if not self._answer:
                         self._settle([name for name in self._open if not self._results[name]])
-                    self._part(one)
+                    self._part(entry)
         self._respond()
         self._settle(self._open)
         self._end_turn()
@@ -181,21 +181,21 @@ class _Builder:
         self._emit(ItemCompleted(item, "ok", (part,)))
         self._outcome = True
 
-    def _part(self, one: Said) -> None:
-        kind, prefix = _item_kind(one.part)
+    def _part(self, entry: Said) -> None:
+        kind, prefix = _item_kind(entry.part)
         item = self._item(prefix)
-        if isinstance(one.part, ToolCallPart):
+        if isinstance(entry.part, ToolCallPart):
             self._calls += 1
-            old = one.part.call_id
-            name, arguments, title = translated(one.part.name, one.part.arguments)
+            old = entry.part.call_id
+            name, arguments, title = translated(entry.part.name, entry.part.arguments)
             call = ToolCallPart(f"call_{self._calls}", name, arguments)
             self._emit(ItemStarted(item, kind, name))
             self._emit(ItemCheckpointed(item, call, title))
             self._open.setdefault(old, []).append((item, call))
         else:
             self._emit(ItemStarted(item, kind))
-            self._emit(ItemCompleted(item, "ok", (one.part,)))
-        self._answer.append((item, one))
+            self._emit(ItemCompleted(item, "ok", (entry.part,)))
+        self._answer.append((item, entry))
 
     def _respond(self) -> None:
         """End an answer: its parts form one message. Its usage was the other agent's."""
@@ -203,7 +203,7 @@ class _Builder:
             return
         items = tuple(item for item, _ in self._answer)
         origin = Origin(f"imported-{self._found.agent.lower().replace(' ', '-')}", "", self._found.model)
-        calls = any(isinstance(one.part, ToolCallPart) for _, one in self._answer)
+        calls = any(isinstance(entry.part, ToolCallPart) for _, entry in self._answer)
         self._emit(ModelResponded(f"m{len(self.events) + 1}", items, origin, Stop("tool_use" if calls else "end")))
         self._answer.clear()
 
@@ -223,7 +223,7 @@ class _Builder:
 
     def _settle(self, calls: Collection[str]) -> None:
         """Close calls without a result in the file."""
-        for item, call in [one for name in list(self._open) if name in calls for one in self._open.pop(name)]:
+        for item, call in [pair for name in list(self._open) if name in calls for pair in self._open.pop(name)]:
             part = ToolResultPart(call.call_id, call.name, NO_RESULT, is_error=True)
             self._emit(ItemCompleted(item, "interrupted", (part,), (), "no result"))
 
@@ -338,35 +338,35 @@ _CLAUDE_ASIDE: Final = frozenset(
 
 
 def _claude(lines: Sequence[Line]) -> Foreign:
-    found = Foreign("Claude Code")
+    foreign = Foreign("Claude Code")
     turns: list[Line] = []
     for line in lines:
         kind = line.get("type")
         if kind == "summary":
-            found.title = string_in(line, "summary") or found.title
+            foreign.title = string_in(line, "summary") or foreign.title
         elif kind in ("custom-title", "ai-title"):
-            found.title = string_in(line, "customTitle") or string_in(line, "aiTitle") or found.title
+            foreign.title = string_in(line, "customTitle") or string_in(line, "aiTitle") or foreign.title
         if kind in ("user", "assistant") and isinstance(line.get("message"), dict):
-            found.cwd = found.cwd or string_in(line, "cwd")
+            foreign.cwd = foreign.cwd or string_in(line, "cwd")
             if line.get("isSidechain") is True:
-                found.left_out[OF_SUBAGENTS] += 1
+                foreign.left_out[OF_SUBAGENTS] += 1
             else:
                 turns.append(line)
         elif string_in(line, "type") not in _CLAUDE_ASIDE:
-            found.left_out[NOT_UNDERSTOOD] += 1
+            foreign.left_out[NOT_UNDERSTOOD] += 1
     on_way = _on_claude_way(turns)
     for number, line in enumerate(turns):
         if number not in on_way:
-            found.left_out[OF_BRANCHES] += 1
+            foreign.left_out[OF_BRANCHES] += 1
             continue
         message, at = cast("Line", line["message"]), when(line.get("timestamp"))
         if line.get("type") == "assistant":
-            _claude_answer(found, line, message, at)
-        elif line.get("isCompactSummary") is True and found.said:
-            found.left_out[SUMMARIES] += 1
+            _claude_answer(foreign, line, message, at)
+        elif line.get("isCompactSummary") is True and foreign.said:
+            foreign.left_out[SUMMARIES] += 1
         elif line.get("isMeta") is not True:
-            _claude_user(found, message, at)
-    return found
+            _claude_user(foreign, message, at)
+    return foreign
 
 
 def _on_claude_way(turns: Sequence[Line]) -> set[int]:
@@ -376,14 +376,14 @@ def _on_claude_way(turns: Sequence[Line]) -> set[int]:
     if not places or not turns:
         return set(range(len(turns)))
     way: set[int] = set()
-    place: int | None = len(turns) - 1
-    while place is not None and place not in way:
-        way.add(place)
-        above = turns[place].get("parentUuid") or turns[place].get("logicalParentUuid")
+    index: int | None = len(turns) - 1
+    while index is not None and index not in way:
+        way.add(index)
+        above = turns[index].get("parentUuid") or turns[index].get("logicalParentUuid")
         if above is None:  # the first line, or the first one after a compaction: earlier lines count
             break
-        place = places.get(str(above))
-        if place is None:
+        index = places.get(str(above))
+        if index is None:
             break
     first = min(way)
     way |= set(range(first))  # branches before a gap are unknown
@@ -416,54 +416,54 @@ def _blocks(line: Line) -> list[Line]:
     )
 
 
-def _claude_answer(found: Foreign, line: Line, message: Line, at: float) -> None:
+def _claude_answer(foreign: Foreign, line: Line, message: Line, at: float) -> None:
     model = string_in(message, "model")
     if model and not model.startswith("<"):  # "<synthetic>": written by the program
-        found.model = model
-    answer = string_in(message, "id") or string_in(line, "uuid") or f"a{len(found.said)}"
+        foreign.model = model
+    answer = string_in(message, "id") or string_in(line, "uuid") or f"a{len(foreign.said)}"
     content = message.get("content")
     if isinstance(content, str):
-        found.add(TextPart(content), at, answer)
+        foreign.add(TextPart(content), at, answer)
         return
     for block in _blocks(line):
         match block.get("type"):
             case "text":
-                found.add(TextPart(string_in(block, "text")), at, answer)
+                foreign.add(TextPart(string_in(block, "text")), at, answer)
             case "thinking":
                 if text := string_in(block, "thinking"):
-                    found.add(ReasoningPart(text), at, answer)
+                    foreign.add(ReasoningPart(text), at, answer)
             case "redacted_thinking":
                 pass
             case "tool_use":
                 arguments = json.dumps(block.get("input", {}), ensure_ascii=False)
-                found.add(ToolCallPart(string_in(block, "id"), string_in(block, "name"), arguments), at, answer)
+                foreign.add(ToolCallPart(string_in(block, "id"), string_in(block, "name"), arguments), at, answer)
             case _:
-                found.left_out[NOT_UNDERSTOOD] += 1
+                foreign.left_out[NOT_UNDERSTOOD] += 1
 
 
 _NOT_SAID: Final = ("<local-command-stdout>", "<local-command-caveat>", "<bash-stdout>", "[Request interrupted by user")
 
 
-def _claude_user(found: Foreign, message: Line, at: float) -> None:
+def _claude_user(foreign: Foreign, message: Line, at: float) -> None:
     content = message.get("content")
     if isinstance(content, str):
         if text := _claude_typed(content):
-            found.add(TextPart(text), at)
+            foreign.add(TextPart(text), at)
         return
     for block in _blocks({"message": message}):
         match block.get("type"):
             case "text":
                 if text := _claude_typed(string_in(block, "text")):
-                    found.add(TextPart(text), at)
+                    foreign.add(TextPart(text), at)
             case "tool_result":
                 text, images = texts_of(block.get("content"))
                 failed = block.get("is_error") is True
-                found.add(ToolResultPart(string_in(block, "tool_use_id"), "", text, failed, images), at)
+                foreign.add(ToolResultPart(string_in(block, "tool_use_id"), "", text, failed, images), at)
             case "image":
                 if (image := image_of(block)) is not None:
-                    found.add(image, at)
+                    foreign.add(image, at)
             case _:
-                found.left_out[NOT_UNDERSTOOD] += 1
+                foreign.left_out[NOT_UNDERSTOOD] += 1
 
 
 def _claude_typed(text: str) -> str:
@@ -497,7 +497,7 @@ _CODEX_INJECTED: Final = (
 
 
 def _codex(lines: Sequence[Line]) -> Foreign:
-    found = Foreign("Codex")
+    foreign = Foreign("Codex")
     items: list[tuple[Line, float]] = []
     spoken: list[tuple[Line, float]] = []
     """Lines that older versions wrote only as messages for the screen."""
@@ -506,18 +506,18 @@ def _codex(lines: Sequence[Line]) -> Foreign:
         data = cast("Line", payload) if isinstance(payload, dict) else {}
         match line.get("type"):
             case "session_meta":
-                found.cwd = found.cwd or string_in(data, "cwd")
+                foreign.cwd = foreign.cwd or string_in(data, "cwd")
             case "turn_context":
-                found.cwd = found.cwd or string_in(data, "cwd")
-                found.model = string_in(data, "model") or found.model
+                foreign.cwd = foreign.cwd or string_in(data, "cwd")
+                foreign.model = string_in(data, "model") or foreign.model
             case "response_item":
                 items.append((data, at))
             case "event_msg":
                 if data.get("type") in ("user_message", "agent_message", "agent_reasoning"):
                     spoken.append((data, at))
             case "compacted":
-                if any(one.get("type") == "message" for one, _ in items):
-                    found.left_out[SUMMARIES] += 1
+                if any(item.get("type") == "message" for item, _ in items):
+                    foreign.left_out[SUMMARIES] += 1
                 elif text := string_in(data, "message"):
                     items.append(({"type": "message", "role": "user", "content": text}, at))
             case "message" | "function_call" | "function_call_output" | "reasoning":
@@ -528,57 +528,57 @@ def _codex(lines: Sequence[Line]) -> Foreign:
                 pass
             case _:
                 if line.get("record_type") != "state":
-                    found.left_out[NOT_UNDERSTOOD] += 1
-    if any(one.get("type") == "message" and one.get("role") in ("user", "assistant") for one, _ in items):
-        _codex_items(found, items)
+                    foreign.left_out[NOT_UNDERSTOOD] += 1
+    if any(item.get("type") == "message" and item.get("role") in ("user", "assistant") for item, _ in items):
+        _codex_items(foreign, items)
     else:
-        _codex_spoken(found, spoken)
-    return found
+        _codex_spoken(foreign, spoken)
+    return foreign
 
 
-def _codex_spoken(found: Foreign, spoken: Iterable[tuple[Line, float]]) -> None:
+def _codex_spoken(foreign: Foreign, spoken: Iterable[tuple[Line, float]]) -> None:
     for number, (data, at) in enumerate(spoken):
         text = string_in(data, "message") or string_in(data, "text")
         if data.get("type") == "user_message":
-            found.add(TextPart(text), at)
+            foreign.add(TextPart(text), at)
         else:
             part = ReasoningPart(text, "summary") if data.get("type") == "agent_reasoning" else TextPart(text)
-            found.add(part, at, f"a{number}")
+            foreign.add(part, at, f"a{number}")
 
 
-def _codex_items(found: Foreign, items: Iterable[tuple[Line, float]]) -> None:
+def _codex_items(foreign: Foreign, items: Iterable[tuple[Line, float]]) -> None:
     answer = 0
     for data, at in items:
         name, call = f"a{answer}", string_in(data, "call_id") or string_in(data, "id")
         match data.get("type"):
             case "message" if data.get("role") == "assistant":
-                found.add(TextPart(texts_of(data.get("content"))[0]), at, name)
+                foreign.add(TextPart(texts_of(data.get("content"))[0]), at, name)
             case "message" if data.get("role") == "user":
-                answer += _codex_user(found, data.get("content"), at)
+                answer += _codex_user(foreign, data.get("content"), at)
             case "message":
                 pass  # system and developer: instructions of that program
             case "reasoning":
                 text = texts_of(data.get("summary"))[0] or texts_of(data.get("content"))[0]
                 if text:
-                    found.add(ReasoningPart(text, "summary"), at, name)
+                    foreign.add(ReasoningPart(text, "summary"), at, name)
             case "function_call":
-                found.add(ToolCallPart(call, string_in(data, "name"), string_in(data, "arguments")), at, name)
+                foreign.add(ToolCallPart(call, string_in(data, "name"), string_in(data, "arguments")), at, name)
             case "custom_tool_call":
-                found.add(ToolCallPart(call, string_in(data, "name"), string_in(data, "input")), at, name)
+                foreign.add(ToolCallPart(call, string_in(data, "name"), string_in(data, "input")), at, name)
             case "local_shell_call":
                 action = json.dumps(data.get("action") or {})
-                found.add(ToolCallPart(call, "local_shell", action), at, name)
+                foreign.add(ToolCallPart(call, "local_shell", action), at, name)
             case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
                 text, failed, images = _codex_output(data.get("output"))
-                found.add(ToolResultPart(call, "", text, failed, images), at)
+                foreign.add(ToolResultPart(call, "", text, failed, images), at)
                 answer += 1
             case "web_search_call" | "ghost_snapshot" | "compaction" | "context_compaction" | "agent_message":
                 pass
             case _:
-                found.left_out[NOT_UNDERSTOOD] += 1
+                foreign.left_out[NOT_UNDERSTOOD] += 1
 
 
-def _codex_user(found: Foreign, content: object, at: float) -> int:
+def _codex_user(foreign: Foreign, content: object, at: float) -> int:
     """Add a message of the user; returns 1, or 0 if the program wrote it."""
     pieces = [{"text": content}] if isinstance(content, str) else cast("list[object]", content)
     added = 0
@@ -586,10 +586,10 @@ def _codex_user(found: Foreign, content: object, at: float) -> int:
         block = cast("Line", piece) if isinstance(piece, dict) else {}
         text = string_in(block, "text")
         if text.strip() and not text.lstrip().startswith(_CODEX_INJECTED):
-            found.add(TextPart(text), at)
+            foreign.add(TextPart(text), at)
             added = 1
         elif (image := image_of(block)) is not None:
-            found.add(image, at)
+            foreign.add(image, at)
             added = 1
     return added
 

@@ -128,9 +128,9 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
     return Handoff(
         goal=clip(requests[0], _LONG_TEXT),
         created=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        requests=tuple(clip(one) for one in requests[-30:]),
+        requests=tuple(clip(request) for request in requests[-30:]),
         constraints=tuple(clip(anchor.text) for anchor in constraints(ledger)),
-        decisions=tuple(clip(one) for one in work.decisions(left)),
+        decisions=tuple(clip(decision) for decision in work.decisions(left)),
         files=changed,
         read=tuple(dict.fromkeys(path for path in read if path not in written))[-60:],
         todos=tuple(Todo(clip(todo.text), todo.status) for todo in state.todos),
@@ -157,20 +157,20 @@ def _changed(ledger: Ledger, work: WorkLog, cwd: Path) -> tuple[ChangedFile, ...
         first.setdefault(change.path, change.before)
         order.pop(change.path, None)
         order[change.path] = None
-    found: list[ChangedFile] = []
+    files: list[ChangedFile] = []
     for path in list(order)[-_MAX_ENTRIES:]:
         now = _hash_of(cwd / path)
         if now == first[path]:
             continue
         state = "deleted" if now is None else "created" if first[path] is None else "modified"
-        found.append(ChangedFile(_relative(path, cwd), now, state))
+        files.append(ChangedFile(_relative(path, cwd), now, state))
     known = {_relative(path, cwd) for path in order}
     for file in work.files():  # an imported session has only the calls
         path, edited = _relative(file.path, cwd), {"edited", "written"} & {*file.operations}
         now = _hash_of(cwd / path) if edited and path not in known else None
         if now is not None:
-            found.append(ChangedFile(path, now, "modified"))
-    return tuple(found[-_MAX_ENTRIES:])
+            files.append(ChangedFile(path, now, "modified"))
+    return tuple(files[-_MAX_ENTRIES:])
 
 
 def _relative(path: str, cwd: Path) -> str:
@@ -311,11 +311,11 @@ def compared(handoff: Handoff, cwd: Path) -> Compared:
     kinds: dict[str, list[str]] = {"same": [], "different": [], "missing": [], "unchecked": []}
     root = os.path.realpath(cwd)
     for file in handoff.files[:_MAX_ENTRIES]:
-        place = _inside(file.path, root)
-        if place is None:
+        resolved = _inside(file.path, root)
+        if resolved is None:
             kinds["unchecked"].append(file.path)
             continue
-        now = _hash_of(Path(place))
+        now = _hash_of(Path(resolved))
         kind = "same" if now == file.sha256 else "missing" if now is None else "different"
         kinds[kind].append(file.path)
     return Compared(**{kind: tuple(paths) for kind, paths in kinds.items()})
@@ -325,11 +325,11 @@ def _inside(name: str, root: str) -> str | None:
     """The file of that name in the folder ``root``, with links followed; None if it is outside."""
     path = PurePosixPath(name)
     try:
-        place = os.path.realpath(Path(root) / path)
+        resolved = os.path.realpath(Path(root) / path)
     except ValueError:  # a null character, or half of one
         return None
-    outside = path.is_absolute() or ".." in path.parts or not place.startswith(f"{root}/")
-    return None if outside else place
+    outside = path.is_absolute() or ".." in path.parts or not resolved.startswith(f"{root}/")
+    return None if outside else resolved
 
 
 OPENING: Final = (

@@ -107,10 +107,10 @@ def _turn(turn: Turn) -> Iterator[str]:
 def _entry(entry: Entry) -> Iterator[str]:
     match entry.kind:
         case "user":
-            said = entry.title if entry.name == "command" and entry.title else entry.text
+            text = entry.title if entry.name == "command" and entry.title else entry.text
             yield "**You**"
             yield ""
-            yield from _quoted(said)
+            yield from _quoted(text)
         case "answer":
             yield sanitise(entry.text).strip("\n")
             if entry.status != "ok":

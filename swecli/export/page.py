@@ -110,8 +110,8 @@ class _Page:
         images = "".join((*map(self._image, entry.images), *map(_document, entry.documents)))
         match entry.kind:
             case "user":
-                said = entry.title if entry.name == "command" and entry.title else entry.text
-                return f'<div class="entry user">{_text(said)}{images}</div>'
+                text = entry.title if entry.name == "command" and entry.title else entry.text
+                return f'<div class="entry user">{_text(text)}{images}</div>'
             case "answer":
                 note = "" if entry.status == "ok" else f"<p><em>{_text(entry.detail or entry.status)}</em></p>"
                 return f'<div class="entry answer">{self._rendered(entry.text)}{note}</div>'
@@ -225,11 +225,11 @@ def _renderer() -> Callable[[str], str]:
     markdown.validateLink = lambda url: url.lower().startswith(("http://", "https://", "mailto:"))
 
     def rendered(text: str) -> str:
-        found = markdown.parse(text)
-        for token in found:
+        parsed = markdown.parse(text)
+        for token in parsed:
             for each in (token, *(token.children or ())):
                 _plain(each)
-        return _wide(markdown, found)
+        return _wide(markdown, parsed)
 
     return rendered
 
@@ -245,8 +245,8 @@ def _plain(token: Any) -> None:
         token.attrSet("target", "_blank")
 
 
-def _wide(markdown: MarkdownIt, found: Sequence[Any]) -> str:
-    html = markdown.renderer.render(found, markdown.options, {})
+def _wide(markdown: MarkdownIt, parsed: Sequence[Any]) -> str:
+    html = markdown.renderer.render(parsed, markdown.options, {})
     return html.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
 
 
@@ -263,7 +263,7 @@ def _chart(turns: Sequence[Turn]) -> str:
         return ""
     most = max(max(point.used, point.effective) for _, _, point in shown) or 1
     wide = max(_NARROWEST, min(_BAR_WIDTH, _CHART // len(shown)))
-    bars = "".join(_bar(place * wide, wide, *one, most) for place, one in enumerate(shown))
+    bars = "".join(_bar(index * wide, wide, *bar, most) for index, bar in enumerate(shown))
     last = shown[-1][2]
     room = f", the line at {tokens(last.effective)} is the limit" if last.effective > 0 else ""
     newest = ", ".join(f"turn {turn.number} {tokens(point.used)}" for turn, _, point in shown[-8:])

@@ -25,7 +25,7 @@ def rendered(
     if wanted != "json":
         return readable(events, wanted, cover, name)
     head = heading_of(events)
-    kept = results_of(references(events), get, {}, report)
+    results = results_of(references(events), get, {}, report)
     session = Portable(
         head.session,
         head.title,
@@ -35,7 +35,7 @@ def rendered(
         head.updated,
         head.swecli,
         tuple(events),
-        kept,
+        results,
         name=name,
     )
     return portable_document(session, cover)

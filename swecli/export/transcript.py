@@ -326,10 +326,10 @@ class _Reading:
             case ModelChanged(model=model, switched=True):
                 line = f"Model: {model}"
             case Rewound(item=item, scope=scope, reason=reason):
-                said = self._said.get(item, "")
-                place = f"to before {f'“{said}”' if said else item}"
+                message = self._said.get(item, "")
+                target = f"to before {f'“{message}”' if message else item}"
                 rest = f". {reason}" if scope == "files" else ": later entries no longer count."
-                line = f"{'Files rewound' if scope == 'files' else 'Rewound'} {place}{rest}"
+                line = f"{'Files rewound' if scope == 'files' else 'Rewound'} {target}{rest}"
                 line = f"{line} {reason}" if reason and scope == "both" else line
             case RewindUndone(reason=reason):
                 line = f"Rewind undone: the later entries count again. {reason}".strip()
@@ -346,10 +346,10 @@ class _Reading:
     def _add(self, entry: Entry) -> None:
         """Add an entry; a call goes before later ones that ended first."""
         entries = self._turn.later if self._turn.outcome else self._turn.entries
-        place = len(entries)
-        while entry.asked and place and entries[place - 1].asked > entry.asked:
-            place -= 1
-        entries.insert(place, entry)
+        index = len(entries)
+        while entry.asked and index and entries[index - 1].asked > entry.asked:
+            index -= 1
+        entries.insert(index, entry)
 
     def _newest(self) -> Entry | None:
         entries = self._turn.later or self._turn.entries
