@@ -145,12 +145,12 @@ class CodebaseSummary(Document):
 
 def codebase_summary(guide: str, written: float | None = None) -> CodebaseSummary:
     """The guide to a project (OPENCLI.md, as ``/init`` writes it) as a document. ``written`` is Unix seconds."""
-    found = read_guide(guide)
+    facts = read_guide(guide)
     summary = CodebaseSummary(
-        summary=found.summary,
-        project_structure=found.structure,
-        key_files=found.key_files,
-        patterns=found.patterns,
+        summary=facts.summary,
+        project_structure=facts.structure,
+        key_files=facts.key_files,
+        patterns=facts.patterns,
         last_updated=_moment(written),
     )
     summary.tokens = PieceEstimator().count(guide)
@@ -656,8 +656,8 @@ class ContextManager(context_manager.ContextManager):
 
     def predict_next(self, messages: History, text: str = "", info: ModelInfo | None = None) -> Forecast:
         """The size of the next request if the user said ``text`` now."""
-        said = (protocol.Message("user", (protocol.TextPart(text),), "forecast"),) if text else ()
-        return Forecast.of(self.measure((*messages_of(messages), *said), self._model(info)))
+        draft = (protocol.Message("user", (protocol.TextPart(text),), "forecast"),) if text else ()
+        return Forecast.of(self.measure((*messages_of(messages), *draft), self._model(info)))
 
     def get_stats(self, history: History, info: ModelInfo | None = None) -> ContextStats:
         """Figures about a history."""

@@ -128,7 +128,7 @@ def visible_part(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     meant = _meant(text)
     return "".join(
-        char for place, char in enumerate(text) if char in "\n\t" or place in meant or sanitise(char) == char
+        char for index, char in enumerate(text) if char in "\n\t" or index in meant or sanitise(char) == char
     )
 
 
@@ -136,11 +136,11 @@ def printable_name(name: str) -> str:
     """A file's name for a model, on one line: as it is, or in double quotes with escapes as in source code."""
     if name.isprintable():
         return name
-    return '"' + "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name) + '"'
+    return '"' + "".join(character if character.isprintable() else ascii(character)[1:-1] for character in name) + '"'
 
 
 def _bound_marks(match: re.Match[str]) -> str:
-    kept: list[str] = []
+    characters: list[str] = []
     run = dropped = 0
     for character in match[0]:
         if unicodedata.category(character) in ("Mn", "Me", "Mc"):
@@ -150,9 +150,9 @@ def _bound_marks(match: re.Match[str]) -> str:
                 continue
         else:
             if dropped:
-                kept.append(f"⟨{dropped} more marks⟩")
+                characters.append(f"⟨{dropped} more marks⟩")
             run = dropped = 0
-        kept.append(character)
+        characters.append(character)
     if dropped:
-        kept.append(f"⟨{dropped} more marks⟩")
-    return "".join(kept)
+        characters.append(f"⟨{dropped} more marks⟩")
+    return "".join(characters)

@@ -90,26 +90,30 @@ def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ..
     names."""
     from swecli.core.mcp.definitions import ServerDefinition
 
-    found: list[ServerDefinition] = []
+    definitions: list[ServerDefinition] = []
     problems: list[str] = []
-    for one in servers:
-        name = _UNUSABLE.sub("-", one.name).strip("-._")[:64]
+    for server in servers:
+        name = _UNUSABLE.sub("-", server.name).strip("-._")[:64]
         name = _TWO.sub("_", name)  # which separate server and tool in rules
-        match one:
+        match server:
             case _ if not name:
-                problems.append(f"Ignored the editor's MCP server {one_line(one.name)!r}: its name is not usable.")
+                problems.append(f"Ignored the editor's MCP server {one_line(server.name)!r}: its name is not usable.")
             case McpServerStdio():
-                env = {each.name: each.value for each in one.env}
-                found.append(
-                    ServerDefinition(name, "stdio", one.command, tuple(one.args), env, origin=ORIGIN, scope="user")
+                env = {each.name: each.value for each in server.env}
+                definitions.append(
+                    ServerDefinition(
+                        name, "stdio", server.command, tuple(server.args), env, origin=ORIGIN, scope="user"
+                    )
                 )
             case HttpMcpServer() | SseMcpServer():
-                headers = {each.name: each.value for each in one.headers}
-                kind = "http" if isinstance(one, HttpMcpServer) else "sse"
-                found.append(ServerDefinition(name, kind, url=one.url, headers=headers, origin=ORIGIN, scope="user"))
+                headers = {each.name: each.value for each in server.headers}
+                kind = "http" if isinstance(server, HttpMcpServer) else "sse"
+                definitions.append(
+                    ServerDefinition(name, kind, url=server.url, headers=headers, origin=ORIGIN, scope="user")
+                )
             case _:
-                problems.append(f"Ignored MCP server {one_line(one.name)}: only the editor can reach it.")
-    return tuple(found), tuple(problems)
+                problems.append(f"Ignored MCP server {one_line(server.name)}: only the editor can reach it.")
+    return tuple(definitions), tuple(problems)
 
 
 PROTOCOL = 1
@@ -366,10 +370,10 @@ class SwecliAgent:
         try:
             slash = prompt and getattr(prompt[0], "text", "").lstrip().startswith("/")
             known = commands_of(conversation.session) if slash else COMMANDS
-            said = read_prompt(prompt, images=model.images if model is not None else None, commands=known)
+            parsed = read_prompt(prompt, images=model.images if model is not None else None, commands=known)
         except BadPrompt as error:
             raise RequestError(INVALID_PARAMS, str(error)) from None
-        return await conversation.prompt(said)
+        return await conversation.prompt(parsed)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         conversation = self._open.get(session_id)

@@ -367,28 +367,28 @@ class Conversation:
         finally:
             self._prompts.remove(prompt)
 
-    async def _carry_out(self, said: Said, prompt: _Prompt) -> PromptResponse:
-        held = [*self._held, *(f"> Not attached: {what}\n\n" for what in said.left_out)]
+    async def _carry_out(self, parsed: Said, prompt: _Prompt) -> PromptResponse:
+        remarks = [*self._held, *(f"> Not attached: {what}\n\n" for what in parsed.left_out)]
         self._held.clear()
-        if isinstance(said.command, UnknownCommand):
-            held.append(said.command.message)
-        elif said.command is None and self.session.view.model is None:
-            for text in held:  # they may say why
+        if isinstance(parsed.command, UnknownCommand):
+            remarks.append(parsed.command.message)
+        elif parsed.command is None and self.session.view.model is None:
+            for text in remarks:  # they may say why
                 await self._tell(message(text))
             raise no_model()
-        if isinstance(said.command, CommandCall | UnknownCommand):
-            for text in held:
+        if isinstance(parsed.command, CommandCall | UnknownCommand):
+            for text in remarks:
                 await self._tell(message(text))
-            if isinstance(said.command, CommandCall):
-                turn = await self._run(said.command)
+            if isinstance(parsed.command, CommandCall):
+                turn = await self._run(parsed.command)
                 if turn.ended.done():
                     return await self._response(turn.ended.result(), turn.stop, prompt)
             return PromptResponse(stop_reason="cancelled" if prompt.cancelled else "end_turn")
         # Held remarks follow the submit, so that a cancel in between finds the turn.
-        turn = self._open_turn(said.message)
-        for text in held:
+        turn = self._open_turn(parsed.message)
+        for text in remarks:
             await self._tell(message(text))
-        await self._title(said.message.text)
+        await self._title(parsed.message.text)
         ended = await self._ended(turn)
         while not prompt.cancelled and ended.outcome == "done":
             go_on = await self._plan()
@@ -476,38 +476,38 @@ class Conversation:
 
     # --- slash commands ---
 
-    async def _run(self, found: CommandCall) -> _Turn:
+    async def _run(self, call: CommandCall) -> _Turn:
         """Run a command. If it begins a turn, returns the completed turn."""
         self._turn = turn = _Turn(asyncio.get_running_loop().create_future())
-        if found.command.name == "help":
+        if call.command.name == "help":
             await self._tell(message(blocks_text((command_table(commands_of(self.session)),))))
             return turn
         self._in_command = True
         try:
-            await self._show(found)
+            await self._show(call)
         finally:
             self._in_command = False
         return turn
 
-    async def _show(self, found: CommandCall) -> None:
+    async def _show(self, call: CommandCall) -> None:
         """Run a command, and show its result and what it begins."""
-        result = await self._result(found)
+        result = await self._result(call)
         blocks = (*result.blocks, *result.instead)
         text = blocks_text(blocks) or _SCREENS.get(result.screen or "", "")
         if result.clip is not None:
             text = text or "Copy it in your editor; swecli has no access to its clipboard."
         if not text and result.screen is not None:
-            text = f"/{found.command.name} needs an argument here, or swecli's terminal interface."
+            text = f"/{call.command.name} needs an argument here, or swecli's terminal interface."
         if text:
             await self._tell(message(text))
         if result.offer is not None and result.offer.unattended:
             self.session.send(result.offer.command)
         await self._settled()
 
-    async def _result(self, found: CommandCall) -> CommandResult:
+    async def _result(self, call: CommandCall) -> CommandResult:
         """Run a command. One that asks the model has no result if it is cancelled."""
-        work = run_command(found.command, self.session, found.arguments)
-        if not found.command.asks_model:
+        work = run_command(call.command, self.session, call.arguments)
+        if not call.command.asks_model:
             return await work
         self._aside = task = self._begin(work)
         try:
@@ -570,12 +570,12 @@ def no_model(why: str = "") -> RequestError:
 
 async def why_no_model(session: Session) -> str:
     """The session's reason for a start without a model."""
-    events, said = session.subscribe(replay=True), ""
+    events, reason = session.subscribe(replay=True), ""
     with suppress(TimeoutError):
         while (event := await asyncio.wait_for(anext(events, None), QUIET_SECONDS)) is not None:
             if isinstance(event.body, Notice) and event.body.level != "info":
-                said = event.body.line
-    return said
+                reason = event.body.line
+    return reason
 
 
 def _usage(usage: Tokens | None) -> Usage | None:

@@ -53,17 +53,19 @@ class Choices:
     async def options(self) -> list[ConfigOption]:
         view = self._session.view
         modes = [(key, mode.title, mode.about) for key, mode in MODES.items() if not view.mode_refusal(key)]
-        found: list[ConfigOption] = [_select(MODE, "Mode", view.mode, modes, "mode")]
+        selects: list[ConfigOption] = [_select(MODE, "Mode", view.mode, modes, "mode")]
         if view.model is not None:
             models = {offer.ref: summary(offer) for offer in self._offers}
             models.setdefault(view.model.ref, "")
             choices = [(ref, ref, text) for ref, text in models.items()]
-            found.append(_select(MODEL, "Model", view.model.ref, choices, "model"))
+            selects.append(_select(MODEL, "Model", view.model.ref, choices, "model"))
             words = self._efforts()
             if words:
                 current = view.effort or DEFAULT
-                found.append(_select(EFFORT, "Effort", current, [(word, word, "") for word in words], "thought_level"))
-        return found
+                selects.append(
+                    _select(EFFORT, "Effort", current, [(word, word, "") for word in words], "thought_level")
+                )
+        return selects
 
     def set(self, option: str, value: str) -> None:
         """Set an option.

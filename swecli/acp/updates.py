@@ -141,8 +141,8 @@ def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
             case MarkdownBlock():
                 parts.append(block.text)
             case TextBlock(text=text, style=style):
-                said = text if style in ("plain", "dim") else f"{style.capitalize()}: {text}"
-                parts.append(fenced(said) if "\n" in text else said)
+                labelled = text if style in ("plain", "dim") else f"{style.capitalize()}: {text}"
+                parts.append(fenced(labelled) if "\n" in text else labelled)
             case TodoBlock():
                 parts.append("\n".join(f"- {line}" for line in block_lines(block)))
             case _:

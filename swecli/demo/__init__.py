@@ -31,8 +31,8 @@ def prepare() -> Path:
 
 def interpreter() -> str:
     """Shell word for this Python: ``python3`` if that is the same interpreter, else its quoted path."""
-    found = shutil.which("python3")
-    if found and os.path.realpath(found) == os.path.realpath(sys.executable):
+    path = shutil.which("python3")
+    if path and os.path.realpath(path) == os.path.realpath(sys.executable):
         return "python3"
     return shlex.quote(sys.executable or "python3")
 

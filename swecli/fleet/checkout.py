@@ -75,22 +75,22 @@ def _commit(task: Task, source: Path, environment: Mapping[str, str]) -> str:
 def _mirrored(task: Task, mirrors: Path, environment: Mapping[str, str]) -> Path:
     """A bare clone of an address, made or fetched by one attempt while the others wait."""
     make_private(mirrors)
-    place = mirrors / f"{hashlib.sha256(task.repo.encode()).hexdigest()[:20]}.git"
-    with open(place.with_suffix(".lock"), "w") as lock:
+    mirror = mirrors / f"{hashlib.sha256(task.repo.encode()).hexdigest()[:20]}.git"
+    with open(mirror.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         limit = max(600.0, task.timeout)
-        if not place.exists():
-            half = place.with_suffix(".half")
+        if not mirror.exists():
+            half = mirror.with_suffix(".half")
             shutil.rmtree(half, ignore_errors=True)
             clone = ("clone", "--quiet", "--mirror", "--", task.repo, str(half))
             read_git("git", mirrors, clone, environment, limit, fetches=True)
-            os.replace(half, place)
-            return place
+            os.replace(half, mirror)
+            return mirror
         try:
-            commit_of(place, task.ref, environment)
+            commit_of(mirror, task.ref, environment)
         except GitFailedError:
-            read_git("git", place, ("fetch", "--quiet", "--prune"), environment, limit, fetches=True)
-    return place
+            read_git("git", mirror, ("fetch", "--quiet", "--prune"), environment, limit, fetches=True)
+    return mirror
 
 
 def settled(checkout: Checkout, environment: Mapping[str, str]) -> Checkout:
@@ -101,8 +101,8 @@ def settled(checkout: Checkout, environment: Mapping[str, str]) -> Checkout:
         MachineryError: git fails.
     """
     try:
-        found = _git(checkout, environment, "ls-files", "-z", "--others", "--exclude-standard", "--directory")
-        names = [name for name in found.decode("utf-8", "surrogateescape").split("\0") if name]
+        output = _git(checkout, environment, "ls-files", "-z", "--others", "--exclude-standard", "--directory")
+        names = [name for name in output.decode("utf-8", "surrogateescape").split("\0") if name]
         exclude = checkout.folder / ".git" / "info" / "exclude"
         exclude.parent.mkdir(exist_ok=True)
         lines = ["/.swecli/", *(_anchored(name) for name in names if "\n" not in name)]

@@ -370,12 +370,12 @@ def write_report(arguments: Sequence[str]) -> int:
     folders = [Path(os.path.expanduser(each)).absolute() for each in (chosen.folder, chosen.other) if each]
     if chosen.text:
         return print_text(report_text(folders))
-    place = Path(os.path.expanduser(chosen.output)).absolute() if chosen.output else folders[-1] / "report.html"
+    target = Path(os.path.expanduser(chosen.output)).absolute() if chosen.output else folders[-1] / "report.html"
     try:
-        place.write_text(report_page(folders), encoding="utf-8", errors="replace")
+        target.write_text(report_page(folders), encoding="utf-8", errors="replace")
     except OSError as error:
-        raise StartError(f"cannot write {place}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
-    return print_text(f"{report_text(folders)}The report is in {place}\n")
+        raise StartError(f"cannot write {target}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
+    return print_text(f"{report_text(folders)}The report is in {target}\n")
 
 
 def _task_parser(prog: str, description: str) -> Parser:
@@ -400,8 +400,8 @@ def run_folder(named: str | None, here: Path) -> Path:
     runs = sorted(path.parent.name for path in here.glob(f"*/{DATABASE}"))
     if len(runs) == 1:
         return here / runs[0]
-    found = f"there are several runs in {here} ({', '.join(runs)})" if runs else f"there is no run in {here}"
-    raise StartError(f"{found}; name one with --out FOLDER", ExitCode.BAD_INPUT)
+    problem = f"there are several runs in {here} ({', '.join(runs)})" if runs else f"there is no run in {here}"
+    raise StartError(f"{problem}; name one with --out FOLDER", ExitCode.BAD_INPUT)
 
 
 def apply_patch(arguments: Sequence[str]) -> int:
@@ -424,11 +424,11 @@ def open_task(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("message", nargs="?", default="", help="what to say first")
     chosen = parser.parse_args(arguments)
-    place, session = reopened(run_folder(chosen.out, Path.cwd()), chosen.id)
-    complain(f"swecli: {place} has the task's copy with its changes")
+    folder, session = reopened(run_folder(chosen.out, Path.cwd()), chosen.id)
+    complain(f"swecli: {folder} has the task's copy with its changes")
     from swecli.command_line.dispatch import dispatch
 
-    words = ["-C", str(place), "-r", session]
+    words = ["-C", str(folder), "-r", session]
     return dispatch([*words, chosen.message] if chosen.message else words)
 
 

@@ -122,8 +122,8 @@ class Ledger:
                     changed += 1
                     fresh = "spec = ?, status = 'waiting', attempts = 0, due = 0, result = null"
                     database.execute(f"update tasks set {fresh} where id = ?", (line, task.id))
-        gone = len(known.keys() - {task.id for task in tasks})
-        return Merged(new, changed, gone, self.begin())
+        removed = len(known.keys() - {task.id for task in tasks})
+        return Merged(new, changed, removed, self.begin())
 
     def begin(self) -> int:
         """Take back what an earlier process left running or broken, and remove its scratch folders. Returns how many

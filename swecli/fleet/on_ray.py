@@ -100,10 +100,10 @@ class RayRunner:
             raise StartError(f"cannot use {where}: {reason}", ExitCode.CONFIG) from error
         self.size = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         # On the driver's own node: without the driver the run is over anyway, and any other node may die.
-        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        on_driver = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             node_id=ray.get_runtime_context().get_node_id(), soft=False
         )
-        post = ray.remote(Post).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=here)
+        post = ray.remote(Post).options(num_cpus=0, max_concurrency=1_000, scheduling_strategy=on_driver)
         self._post = post.remote(caps, tokens, str(price))
         self._heard: dict[str, Heard] = {}
         self._collecting: asyncio.Task[None] | None = None

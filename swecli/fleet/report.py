@@ -147,7 +147,7 @@ def failures(run: Run) -> list[tuple[str, str, list[Result]]]:
     for result in run.results:
         if result.status not in ("passed", "unchecked"):
             groups.setdefault((result.status, result.group), []).append(result)
-    return sorted(((*key, found) for key, found in groups.items()), key=lambda group: -len(group[2]))
+    return sorted(((*key, results) for key, results in groups.items()), key=lambda group: -len(group[2]))
 
 
 # --- as text ----------------------------------------------------------------------------------------------------
@@ -163,10 +163,10 @@ def report_text(folders: Sequence[Path]) -> str:
     lines: list[str] = []
     for run in runs:
         lines += [f"{run.folder.name}: {run.rate}", *(f"  {line}" for line in _figures(run))]
-        for status, group, found in failures(run):
-            named = ", ".join(safe_line(result.name) for result in found[:5])
-            more = f" and {len(found) - 5:,} more" if len(found) > 5 else ""
-            lines.append(f"  {len(found):,} {status}, {safe_line(group)}: {named}{more}")
+        for status, group, results in failures(run):
+            named = ", ".join(safe_line(result.name) for result in results[:5])
+            more = f" and {len(results) - 5:,} more" if len(results) > 5 else ""
+            lines.append(f"  {len(results):,} {status}, {safe_line(group)}: {named}{more}")
     if len(runs) == 2:
         comparison = compared(*runs)
         lines.append(comparison.words)
@@ -263,8 +263,8 @@ def _charts(run: Run) -> Iterable[str]:
             lambda value: dollars(Decimal(repr(round(value, 4)))),
         ),
     }
-    for title, (found, shown) in values.items():
-        if (drawn := histogram(found)) is not None and (len(drawn.counts) > 1 or drawn.high):
+    for title, (numbers, shown) in values.items():
+        if (drawn := histogram(numbers)) is not None and (len(drawn.counts) > 1 or drawn.high):
             yield _chart(title, drawn, shown)
 
 
@@ -285,10 +285,10 @@ def _chart(title: str, drawn: Histogram, shown: Any) -> str:
 
 
 def _groups(run: Run) -> Iterable[str]:
-    for status, group, found in failures(run):
-        links = ", ".join(f'<a href="#t{_anchor(result.name)}">{_line(result.name)}</a>' for result in found[:200])
-        more = f" and {len(found) - 200:,} more" if len(found) > 200 else ""
-        yield f'<li><b class="{status}">{len(found):,} {status}</b> {_line(group)}: {links}{more}</li>'
+    for status, group, results in failures(run):
+        links = ", ".join(f'<a href="#t{_anchor(result.name)}">{_line(result.name)}</a>' for result in results[:200])
+        more = f" and {len(results) - 200:,} more" if len(results) > 200 else ""
+        yield f'<li><b class="{status}">{len(results):,} {status}</b> {_line(group)}: {links}{more}</li>'
 
 
 def _anchor(name: str) -> str:

@@ -249,12 +249,12 @@ def repository(text: str, base: Path, *, benchmark: bool = False) -> str:
     there is no such folder."""
     if _URL.fullmatch(text) or text.startswith("-") or "\0" in text:
         return text
-    place = Path(os.path.expanduser(text))
-    place = Path(os.path.abspath(place if place.is_absolute() else base / place))
+    path = Path(os.path.expanduser(text))
+    path = Path(os.path.abspath(path if path.is_absolute() else base / path))
     named = _GITHUB.fullmatch(text) and ".." not in text and not text.startswith(".")
-    if named and not place.is_dir() and (benchmark or not place.exists()):
+    if named and not path.is_dir() and (benchmark or not path.exists()):
         return f"https://github.com/{text}"
-    return str(place)
+    return str(path)
 
 
 # --- a look at the repositories ---------------------------------------------------------------------------------
@@ -298,10 +298,10 @@ def commit_of(repo: str | Path, ref: str, environment: Mapping[str, str]) -> str
     Raises:
         GitFailedError: there is none.
     """
-    found = read_git(
+    output = read_git(
         "git", repo, ("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}"), environment, _SECONDS
     )
-    return found.decode().strip()
+    return output.decode().strip()
 
 
 # --- lists that are made ----------------------------------------------------------------------------------------
@@ -318,10 +318,10 @@ def each_file(patterns: Sequence[str], folder: Path, template: str, defaults: Ma
         raise TaskListError([f"--each needs a git repository; {folder} is in none"])
     specs = [pattern if pattern.startswith(":") else f":(glob){pattern}" for pattern in patterns]
     try:
-        found = read_git("git", folder, ("ls-files", "-z", "--", *specs), dict(os.environ), _SECONDS)
+        output = read_git("git", folder, ("ls-files", "-z", "--", *specs), dict(os.environ), _SECONDS)
     except GitFailedError as error:
         raise TaskListError([f"--each: {error.first_line}"]) from error
-    names = sorted(filter(None, found.decode("utf-8", "surrogateescape").split("\0")))
+    names = sorted(filter(None, output.decode("utf-8", "surrogateescape").split("\0")))
     if not names:
         raise TaskListError([f"no tracked file matches {', '.join(patterns)}"])
     entries = [(name, {"file": shlex.quote(name)}, {"file": name}) for name in names]

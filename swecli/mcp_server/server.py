@@ -238,23 +238,23 @@ class TaskServer:
         return task.report
 
     async def _sessions(self, folder: str) -> types.CallToolResult:
-        place = self._folder(folder)
-        found = await asyncio.to_thread(self._stored, place) if self._options.store else ()
-        states = {task.id: task.report.state for task in self._tasks.values() if task.session.view.cwd == place}
+        path = self._folder(folder)
+        stored = await asyncio.to_thread(self._stored, path) if self._options.store else ()
+        states = {task.id: task.report.state for task in self._tasks.values() if task.session.view.cwd == path}
         entries = [
             {
-                "session": one.id,
-                "title": safe(one.title)[:200],
-                "updated": datetime.fromtimestamp(one.updated, UTC).isoformat(timespec="seconds"),
-                "state": states.pop(one.id, "idle"),
+                "session": session.id,
+                "title": safe(session.title)[:200],
+                "updated": datetime.fromtimestamp(session.updated, UTC).isoformat(timespec="seconds"),
+                "state": states.pop(session.id, "idle"),
             }
-            for one in found[:MOST_LISTED]
+            for session in stored[:MOST_LISTED]
         ]
         entries[:0] = [{"session": id, "title": "", "updated": "", "state": state} for id, state in states.items()]
-        lines = [f"{one['session']}  {one['state']}  {one['updated']}  {one['title']}" for one in entries]
-        text = "\n".join(lines) or f"No sessions are stored for {place}."
+        lines = [f"{entry['session']}  {entry['state']}  {entry['updated']}  {entry['title']}" for entry in entries]
+        text = "\n".join(lines) or f"No sessions are stored for {path}."
         return types.CallToolResult(
-            content=[types.TextContent(text=safe(text))], structured_content={"folder": str(place), "sessions": entries}
+            content=[types.TextContent(text=safe(text))], structured_content={"folder": str(path), "sessions": entries}
         )
 
     # --- questions --------------------------------------------------------------------------------------------
@@ -422,10 +422,10 @@ class TaskServer:
         """
         for folder in (self._options.cwd, *self._options.add_dirs):
             stored = await asyncio.to_thread(self._stored, folder) if self._options.store else ()
-            found = next((one for one in stored if one.id == session), None)
-            if found is not None:
-                place = self._folder(found.folder)
-                return await self._open_session(replace(self._options, cwd=place, resume=session, look_only=True))
+            match = next((candidate for candidate in stored if candidate.id == session), None)
+            if match is not None:
+                path = self._folder(match.folder)
+                return await self._open_session(replace(self._options, cwd=path, resume=session, look_only=True))
         raise BadArguments(f"Unknown session {safe_line(session[:80])!r}; {LIST_SESSIONS} lists the ids.")
 
     # --- resources --------------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ class TaskServer:
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         stored = await asyncio.to_thread(self._stored, self._options.cwd) if self._options.store else ()
-        titles = {one.id: safe(one.title)[:100] for one in stored[:MOST_LISTED]}
+        titles = {session.id: safe(session.title)[:100] for session in stored[:MOST_LISTED]}
         titles |= {task.id: "" for task in self._tasks.values() if task.id not in titles}
         return types.ListResourcesResult(
             resources=[

@@ -118,7 +118,7 @@ def question_answers(asked: QuestionAsked, action: str, content: Mapping[str, An
         value = (content or {}).get(f"question_{number}") if action == "accept" else None
         given = cast("list[Any]", value) if isinstance(value, list) else [value]
         labels = {option.label for option in question.options}
-        chosen = tuple(one for one in given if isinstance(one, str) and (one in labels if labels else one.strip()))
+        chosen = tuple(text for text in given if isinstance(text, str) and (text in labels if labels else text.strip()))
         if not chosen or len(chosen) < len(given):
             return Answer(asked.request, ())
         answers.append(chosen)

@@ -120,8 +120,8 @@ def definitions() -> list[dict[str, Any]]:
 
 
 def _object(properties: Mapping[str, Any], required: list[str] | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
-    return {**found, "required": required} if required else found
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return {**schema, "required": required} if required else schema
 
 
 _REPORT: Final[Mapping[str, Any]] = {

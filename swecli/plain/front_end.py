@@ -567,12 +567,12 @@ class LinearFrontEnd:
                 self._session.send(RunShell(command))
             return
         commands = await asyncio.to_thread(commands_of, self._session) if stripped.startswith("/") else COMMANDS
-        found = parse(stripped, commands)
-        if isinstance(found, UnknownCommand) and self._session.tools.pending:
+        parsed = parse(stripped, commands)
+        if isinstance(parsed, UnknownCommand) and self._session.tools.pending:
             self._output.say(["Waiting for MCP servers, which may provide this command."])
             await self._session.extensions_settled()
-            found = parse(stripped, await asyncio.to_thread(commands_of, self._session))
-        if found is None:
+            parsed = parse(stripped, await asyncio.to_thread(commands_of, self._session))
+        if parsed is None:
             note = note_of(text) if self._by_hand else ""
             if not waited and self._holds(text, rest=bool(note)):
                 return
@@ -580,12 +580,14 @@ class LinearFrontEnd:
                 self._ask_note(text, note)
             else:
                 await self._say(text)
-        elif not isinstance(found, CommandCall):
-            self._output.say([found.message])
-        elif waited or not self._holds(text, rest=found.command.needs_rest(found.arguments), sends=found.command.own):
+        elif not isinstance(parsed, CommandCall):
+            self._output.say([parsed.message])
+        elif waited or not self._holds(
+            text, rest=parsed.command.needs_rest(parsed.arguments), sends=parsed.command.own
+        ):
             # A command may ask for consent, and its answer must be read meanwhile.
-            self._task = self._start(self._command(found, waited=waited))
-            if found.command.asks_model:
+            self._task = self._start(self._command(parsed, waited=waited))
+            if parsed.command.asks_model:
                 self._beside = [*(task for task in self._beside if not task.done()), self._task]
 
     def _holds(self, text: str, *, rest: bool = True, sends: bool = True) -> bool:
@@ -635,12 +637,12 @@ class LinearFrontEnd:
 
     def _ask_note(self, text: str, note: str) -> None:
         """Ask where a line that begins with ``#`` belongs."""
-        here, own = self._session.view.cwd, user_paths(os.environ).config
+        cwd, own = self._session.view.cwd, user_paths(os.environ).config
 
         def decide(line: str) -> Callable[[], object] | None:
             match line.strip().rstrip("."):
                 case "1":
-                    return lambda: self._start(self._remember(note, here))
+                    return lambda: self._start(self._remember(note, cwd))
                 case "2":
                     return lambda: self._start(self._remember(note, own, own=True))
                 case "3":
@@ -653,7 +655,7 @@ class LinearFrontEnd:
         hint = "Answer with a number, or n cancel."
         lines = (
             f"Add to the instructions: {note}",
-            f"1. Add it to {instructions_file(here).name} (this folder's instructions)",
+            f"1. Add it to {instructions_file(cwd).name} (this folder's instructions)",
             f"2. Add it to {instructions_file(own)} (your own)",
             "3. Send it as a message (nothing is added)",
             hint,
@@ -677,10 +679,10 @@ class LinearFrontEnd:
         if line := mentions_line(weighed, weigh("", 0, view.budget, view.ratio)):
             self._output.say([f"Attached: {line}."])
 
-    async def _command(self, found: CommandCall, *, waited: bool) -> None:
+    async def _command(self, call: CommandCall, *, waited: bool) -> None:
         """Run a command. One that ``waited`` does what it would offer if its words name that: the user may be
         away."""
-        result = await run_command(found.command, self._session, found.arguments)
+        result = await run_command(call.command, self._session, call.arguments)
         self._show(result)
         if result.offer is not None and waited and result.offer.named:
             self._session.send(result.offer.command)

@@ -97,9 +97,9 @@ class Program(AppService):
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
         about_terminal = ("TERM", "TMUX", "STY", "COLORFGBG", "KITTY", "WEZTERM", "ITERM", "VTE", "WT_", "LC_TERMINAL")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(about_terminal)}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(about_terminal)}
         size = {"COLUMNS": str(width), "ROWS": str(height)}
-        return {**kept, **size, "TERM": "xterm-256color", "COLORTERM": "truecolor", "COLORFGBG": "15;0"}
+        return {**environment, **size, "TERM": "xterm-256color", "COLORTERM": "truecolor", "COLORFGBG": "15;0"}
 
     async def attach(self, page: web.WebSocketResponse, width: int, height: int) -> None:
         """Show the program on this page, which replaces an earlier one, and begin it if this is the first."""
@@ -283,11 +283,11 @@ class PageServer:
         return web.Response(text=page.replace("{{page}}", secrets.token_urlsafe(8)), content_type="text/html")
 
     async def _file(self, request: web.Request) -> web.Response:
-        place, kind = _FILES.get(request.match_info["name"], (None, ""))
+        path, kind = _FILES.get(request.match_info["name"], (None, ""))
         if not kind:
             raise web.HTTPNotFound
         own = files("swecli.web").joinpath(request.match_info["name"])
-        data = await asyncio.to_thread((place or own).read_bytes)
+        data = await asyncio.to_thread((path or own).read_bytes)
         return web.Response(body=data, content_type=kind)
 
     async def _state(self, request: web.Request) -> web.Response:
