@@ -38,12 +38,12 @@ def textual_settings(environ: Mapping[str, str] | None = None) -> Iterator[None]
         "TEXTUAL_ALLOW_SIGNALS": None,
         "ESCDELAY": environ.get("ESCDELAY", "50"),
     }
-    kept = {name: os.environ.get(name) for name in (*wanted, "NO_COLOR")}
+    before = {name: os.environ.get(name) for name in (*wanted, "NO_COLOR")}
     _set(wanted)
     try:
         yield
     finally:
-        _set(kept)
+        _set(before)
 
 
 def _set(values: Mapping[str, str | None]) -> None:
@@ -203,12 +203,12 @@ def _changed(paths: Mapping[str, bool]) -> str:
     from swecli.core.workspace.text_file import shown_path
     from swecli.safe_text import safe_line
 
-    here = Path.cwd()
+    cwd = Path.cwd()
     names: list[str] = []
     for path, existed in paths.items():
         there = os.path.lexists(path)
         if there or existed:
-            names.append(safe_line(shown_path(path, here)) + ("" if there else " (deleted)"))
+            names.append(safe_line(shown_path(path, cwd)) + ("" if there else " (deleted)"))
     more = f"{len(names) - LAST_FILES} more, " if len(names) > LAST_FILES else ""
     return more + ", ".join(names[-LAST_FILES:])
 

@@ -65,10 +65,10 @@ def show_permissions(app: SwecliApp, words: str = "") -> None:
         app.main.flash(str(error))
     else:
 
-        def held() -> Sequence[Rule]:
+        def session_rules() -> Sequence[Rule]:
             return view.rules if (view := app.session.view) is not None else ()
 
-        page = PermissionsPage(port, app.main.flash, app.changes.follow, held, app.session.send)
+        page = PermissionsPage(port, app.main.flash, app.changes.follow, session_rules, app.session.send)
         app.main.open_list(page, words)
 
 

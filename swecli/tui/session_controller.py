@@ -268,7 +268,7 @@ class SessionController:
     @property
     def mentionable_words(self) -> tuple[str, ...]:
         """Mentionable words besides files."""
-        return () if self.port is None else tuple(one.word for one in self.port.mentionables)
+        return () if self.port is None else tuple(mentionable.word for mentionable in self.port.mentionables)
 
     async def opened(self) -> None:
         """Wait until a session is open."""
@@ -347,7 +347,7 @@ class SessionController:
         else:
             self._show_turns(self._turns * FURTHER, lambda: transcript.show_before(first))
 
-    def _show_turns(self, turns: int | None, place: Callable[[], bool] | None) -> None:
+    def _show_turns(self, turns: int | None, go_to: Callable[[], bool] | None) -> None:
         """Redraw with this many of the newest turns; None: all."""
         port, transcript = self.port, self._screen.transcript
         if port is None or not self.earlier:
@@ -358,7 +358,7 @@ class SessionController:
             return
         total = port.view.totals.turns
         self._turns = min(turns or total, total)
-        self.earlier, self._replayed, self._place = total - self._turns, self._newest, place
+        self.earlier, self._replayed, self._place = total - self._turns, self._newest, go_to
         transcript.clear()
         self._update_earlier()
         self._screen.activity.flash("Loading the whole session…" if not self.earlier else "Loading earlier messages…")

@@ -455,7 +455,7 @@ class ActivityLine(LineWidget):
                 passed = f"{passed} · {safe_line(other)}"
             else:
                 what, passed, stop = other, f" {duration(int(self._clock() - since))}", how
-        kept = Content("")
+        suffix = Content("")
         if self._flash:  # keep the hint how to stop
             line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
         elif self._starting and not self._beside:
@@ -466,8 +466,8 @@ class ActivityLine(LineWidget):
             frame = int(self._clock() / SPIN) % len(FRAMES)
             mark = "●" if self._rests else FRAMES[frame]
             line = Content(f"{mark} {safe_line(what)}")
-            kept = Content(passed)
-        rest = kept + Content(f" · {stop}" if stop and not self._covered else "").stylize(muted)
+            suffix = Content(passed)
+        rest = suffix + Content(f" · {stop}" if stop and not self._covered else "").stylize(muted)
         return line.truncate(max(LEAST_TITLE, width - rest.cell_length), ellipsis=True) + rest
 
     def _foreseen(self, width: int) -> Content:
@@ -548,8 +548,8 @@ class StatusBar(LineWidget):
             part = Content(safe_line(piece.text))
             if piece.tone != "plain":
                 part = part.stylize(self.get_visual_style(f"status--{piece.tone}", partial=True))
-            if found := BAR.search(piece.text):
-                start, end = found.span()
+            if match := BAR.search(piece.text):
+                start, end = match.span()
                 ground = self.get_component_styles("status--track").background
                 if ground.ansi is None:  # the terminal's own colours have no RGB value; the ends stay visible
                     part = part.stylize(Style(background=ground), start + 1, end - 1)
@@ -674,8 +674,8 @@ class StatusScript:
         if ran.timed_out:
             self._failed(f"took longer than {self._timeout:g} s and was stopped")
         elif ran.status not in (0, None):
-            said = ran.errors.decode("utf-8", "replace").strip().partition("\n")[0][:200]
-            self._failed(f"ended with status {ran.status}{f': {said}' if said else ''}")
+            message = ran.errors.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+            self._failed(f"ended with status {ran.status}{f': {message}' if message else ''}")
         else:
             self._failures = 0
             lines = ran.output.decode("utf-8", "replace").strip("\n").splitlines()

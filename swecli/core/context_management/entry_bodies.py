@@ -86,35 +86,35 @@ class EntryBody:
     @property
     def parts(self) -> Parts:
         """All parts, read from the store if evicted. Unreadable parts say so."""
-        held = self._held
-        if isinstance(held, tuple):
-            return held
+        content = self._held
+        if isinstance(content, tuple):
+            return content
         try:
-            return held.get()
+            return content.get()
         except OSError as error:
-            return tuple(_unreadable(part, error) for part in held.outline)
+            return tuple(_unreadable(part, error) for part in content.outline)
 
     @property
     def outline(self) -> Parts:
         """The parts, with empty texts in place of evicted ones."""
-        held = self._held
-        return held if isinstance(held, tuple) else held.outline
+        content = self._held
+        return content if isinstance(content, tuple) else content.outline
 
     def evict(self, store: SpillStore[Parts]) -> None:
         """Keep an outline in memory only."""
-        held = self._held
-        if isinstance(held, tuple):
-            self._held = _Evicted(tuple(stubbed(part, "") for part in held), store, store.put(held))
+        content = self._held
+        if isinstance(content, tuple):
+            self._held = _Evicted(tuple(stubbed(part, "") for part in content), store, store.put(content))
 
     def restore(self) -> None:
         """Take the parts back into memory. Unreadable ones stay where they are, because a later attempt may succeed."""
-        held = self._held
-        if not isinstance(held, tuple):
+        content = self._held
+        if not isinstance(content, tuple):
             try:
-                self._held = held.get()
+                self._held = content.get()
             except OSError:
                 return
-            held.forget()
+            content.forget()
 
 
 def stubbed(part: Part, text: str) -> Part:

@@ -152,8 +152,8 @@ class TokenMonitor:
 
     def tokens_of(self, messages: Sequence[Message], info: ModelInfo) -> float:
         """Tokens of some messages of the conversation, or of edited versions of them, as ``measure`` counts them."""
-        found = self._as_measured([self._sizes.message(message) for message in messages], info)
-        return sum(sum(one.values()) for one in found)
+        sizes = self._as_measured([self._sizes.message(message) for message in messages], info)
+        return sum(sum(size.values()) for size in sizes)
 
     def _as_measured(self, sizes: Sequence[MessageSize], info: ModelInfo) -> list[dict[str, float]]:
         factors = self._calibration(info).tokens_per_estimated(sizes)
@@ -195,7 +195,7 @@ class TokenMonitor:
             self._sizes.forget_fixed()
             self._fixed = None
             await self.count_ahead(block.text for block in request.system)
-        await self.count_ahead(text for one in request.messages for part in one.parts for text in texts_of(part))
+        await self.count_ahead(text for sent in request.messages for part in sent.parts for text in texts_of(part))
         recounted: dict[MessageSize, MessageSize] = {}
         for message, size in self._sizes.estimated(request.messages):
             recounted[size] = self._sizes.measure(message)

@@ -76,7 +76,7 @@ def thoughts_changed(ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo)
     own; 0 for a model that does not bind them."""
     if ledger.bound is None:
         return 0, 0
-    before, after = (sent_thoughts(project(ledger, one), info.name).keys() for one in (ledger.view, view))
+    before, after = (sent_thoughts(project(ledger, version), info.name).keys() for version in (ledger.view, view))
     return len(before - after), len(after - before)
 
 
@@ -325,16 +325,16 @@ def _repaired(messages: Sequence[Message], used: set[str], before: AbstractSet[s
 def _is_valid(message: Message, tool_messages: Sequence[Message], used: set[str], before: AbstractSet[str]) -> bool:
     """Whether an answer and its results need no repair, as most: then its call ids are ``used``."""
     calls: list[str] = []
-    said = False
+    speaks = False
     for part in message.parts:
         if isinstance(part, ToolCallPart):
             calls.append(part.call_id)
         elif isinstance(part, _NOT_OF_MODEL) or is_nothing(part):
             return False
-        elif not said:
-            said = isinstance(part, _SAID) and not _is_blank(part)
+        elif not speaks:
+            speaks = isinstance(part, _SAID) and not _is_blank(part)
     if not calls:
-        return said and not tool_messages
+        return speaks and not tool_messages
     if len(tool_messages) != 1 or not all(calls) or not used.isdisjoint(calls) or not before.isdisjoint(calls):
         return False
     answered = [part.call_id if isinstance(part, ToolResultPart) else "" for part in tool_messages[0].parts]

@@ -181,7 +181,7 @@ class WorkLog(Struct):
             self.findings.pop(told.text, None)
             self.findings[told.text] = Finding(told.text, told.weight, entry.item)
         if (more := len(self.findings) - FINDINGS) > 0:
-            for finding in sorted(self.findings.values(), key=lambda one: one.weight)[:more]:
+            for finding in sorted(self.findings.values(), key=lambda candidate: candidate.weight)[:more]:
                 del self.findings[finding.text]
 
     def _take(self, record: ItemRecord, call: ToolCallPart) -> None:
@@ -240,7 +240,7 @@ class WorkLog(Struct):
     def checks(self, left: Collection[str] = ()) -> list[tuple[str, ItemRecord]]:
         """The newest run of each test or build command, the most recent last."""
         newest = (
-            (command, next((one for one in reversed(runs) if one.id not in left), None))
+            (command, next((run for run in reversed(runs) if run.id not in left), None))
             for command, runs in self._checks.items()
         )
         return [(command, record) for command, record in newest if record is not None][-COMMANDS:]
@@ -263,7 +263,7 @@ class WorkLog(Struct):
 
     def decisions(self, left: Collection[str] = ()) -> list[str]:
         """The user's answers and comments."""
-        return [said.text for said in self.decided if said.holds(left)]
+        return [statement.text for statement in self.decided if statement.holds(left)]
 
 
 def _states_decision(sentence: str, *, whole: bool) -> bool:
@@ -283,8 +283,8 @@ def result_text(record: ItemRecord) -> str:
 
 def error_lines(text: str, limit: int = 6) -> list[str]:
     """The last lines that look like errors, shortened; without lines that only point elsewhere."""
-    found = (" ".join(line.split())[:200] for line in text.splitlines() if _ERROR.search(line))
-    return [line for line in found if not _POINTS_ELSEWHERE.search(line)][-limit:]
+    lines = (" ".join(line.split())[:200] for line in text.splitlines() if _ERROR.search(line))
+    return [line for line in lines if not _POINTS_ELSEWHERE.search(line)][-limit:]
 
 
 def user_texts(ledger: Ledger) -> list[tuple[str, str]]:

@@ -32,10 +32,10 @@ Docker Model Runner."""
 
 def _nests(item: JsonObject) -> list[JsonObject]:
     """The model's description and the parts of it that describe the same."""
-    found = [item]
-    for outer in found[:1] + [as_object(item.get(key)) for key in _NESTS]:
-        found += [inner for key in _NESTS if (inner := as_object(outer.get(key)))]
-    return found
+    nests = [item]
+    for outer in nests[:1] + [as_object(item.get(key)) for key in _NESTS]:
+        nests += [inner for key in _NESTS if (inner := as_object(outer.get(key)))]
+    return nests
 
 
 def _live(item: JsonObject) -> list[JsonObject]:
@@ -245,8 +245,8 @@ def pick(models: Sequence[EndpointModel], name: str, only_one: bool = False) -> 
         [model for model in models if model.id.lower().removesuffix(":latest") == untagged],
         [model for model in models if model.id.lower().endswith(f"/{lowered}")],
     )
-    if found := next((kind[0] for kind in kinds if kind), None):
-        return found
+    if match := next((kind[0] for kind in kinds if kind), None):
+        return match
     return models[0] if only_one and len(models) == 1 else None
 
 
@@ -284,8 +284,8 @@ _LM_STATES = ("loaded", "not-loaded")
 def _running_window(running: object, model: str) -> int | None:
     items = [as_object(item) for item in as_list(as_object(running).get("models"))]
     named = [EndpointModel(as_text(item.get("model")) or as_text(item.get("name"))) for item in items]
-    found = pick(named, model)
-    return tokens(items[named.index(found)].get("context_length")) if found is not None else None
+    match = pick(named, model)
+    return tokens(items[named.index(match)].get("context_length")) if match is not None else None
 
 
 def _parameter(text: str, name: str) -> int | None:

@@ -166,14 +166,14 @@ async def _ask_local(
     is_sized = listed is not None and listed.window is not None
     ways = PROGRAMS[owner].ways if owner else () if is_sized else ways_of_unknown(listing)
     fetcher = Fetcher(endpoint.root, endpoint.headers, min(seconds, OTHERS_SECONDS) if is_sized else seconds)
-    found: EndpointModel | None = None
+    described: EndpointModel | None = None
     try:
         for way in [way for way in ways if way not in absent][: MOST_REQUESTS - asked]:
-            found = found or await _ask_in_way(fetcher, way, model, absent)
+            described = described or await _ask_in_way(fetcher, way, model, absent)
     finally:
         await fetcher.close()
-    found = merge((found, listed))
-    return replace(found, server=owner) if found is not None and owner else found
+    described = merge((described, listed))
+    return replace(described, server=owner) if described is not None and owner else described
 
 
 async def _fetched(endpoint: Endpoint, path: str, seconds: float) -> Fetched:
@@ -235,8 +235,8 @@ async def find_local_servers(
     """The servers that answer on ``ports`` (provider, port), in that order; None = the usual ones. All are asked at
     once, so this takes at most ``seconds``; a closed port takes no time. Raises only cancellation."""
     asked = usual_ports() if ports is None else ports
-    found = await asyncio.gather(*(_probe(provider, port, seconds) for provider, port in asked))
-    return tuple(server for server in found if server is not None)
+    servers = await asyncio.gather(*(_probe(provider, port, seconds) for provider, port in asked))
+    return tuple(server for server in servers if server is not None)
 
 
 async def listening(ports: Sequence[tuple[str, int]] | None = None, seconds: float = SECONDS) -> tuple[str, ...]:
@@ -272,11 +272,11 @@ async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None
         way = PROGRAMS[owner].more if (owner := owner_of(models)) else ""
         if way == PROPS and len(models) == 1:
             described = [read_props((await fetcher.get(way)).value, way)]
-            described = [replace(one, id=models[0].id) for one in described if one is not None]
+            described = [replace(model, id=models[0].id) for model in described if model is not None]
         else:
             described = read_models((await fetcher.get(way)).value, way) if way and way != PROPS else ()
         known = [merge((pick(described, model.id), model)) for model in models]
-        both = [replace(one, server=owner) if owner else one for one in known if one is not None]
+        both = [replace(model, server=owner) if owner else model for model in known if model is not None]
         return LocalServer(provider, base_url, tuple(sorted(both, key=lambda item: item.window is None)))
     finally:
         await fetcher.close()

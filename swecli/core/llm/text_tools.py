@@ -184,10 +184,10 @@ class _Text(Struct):
         if not self.held:
             return None
         starts = [(self.held.find(mark), mark) for mark in _BEGINNINGS]
-        found = min(((at, mark) for at, mark in starts if at >= 0), default=None)
-        if found is not None:
-            self.state = "fence" if found[1] == FENCE else "tag" if found[1] in (*BLOCKS, FUNCTION) else "hold"
-            return found[0]
+        earliest = min(((at, mark) for at, mark in starts if at >= 0), default=None)
+        if earliest is not None:
+            self.state = "fence" if earliest[1] == FENCE else "tag" if earliest[1] in (*BLOCKS, FUNCTION) else "hold"
+            return earliest[0]
         return len(self.held) - max(_overlap(self.held, mark) for mark in _BEGINNINGS) or None
 
     def _in_fence(self) -> int | None:

@@ -154,7 +154,7 @@ class ModelRequest(Struct, frozen=True):
     @property
     def first_tools(self) -> tuple[ToolSchema, ...]:
         """The tools at the beginning of the request."""
-        later = {name for one in self.announced for name in one.tools}
+        later = {name for announcement in self.announced for name in announcement.tools}
         return tuple(tool for tool in self.tools if tool.name not in later) if later else self.tools
 
     web_search: WebSearch | None = None

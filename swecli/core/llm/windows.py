@@ -160,10 +160,10 @@ def _newest(windows: JsonObject) -> JsonObject:
         for model, item in as_object(models).items()
     ]
     rows.sort(key=lambda row: row[:3], reverse=True)
-    kept: JsonObject = {}
+    newest: JsonObject = {}
     for _, host, model, item in rows[:_MAX_ENTRIES]:
-        kept[host] = {**as_object(kept.get(host)), model: item}
-    return kept
+        newest[host] = {**as_object(newest.get(host)), model: item}
+    return newest
 
 
 LOCAL_PROVIDERS = (
@@ -242,9 +242,9 @@ def model_info(
     """All known data of a model. ``local``: its server belongs to the user, who chose the window there. ``setting`` is
     the window set by the user. ``table`` is given for many models."""
     theirs = local or provider in LOCAL_PROVIDERS
-    found = None if theirs else load_catalog().lookup(provider, model)
-    listed = found.model if found is not None else None
-    window = choose_window(setting, asked, learned, None if theirs else listed_window(provider, model, found, table))
+    match = None if theirs else load_catalog().lookup(provider, model)
+    listed = match.model if match is not None else None
+    window = choose_window(setting, asked, learned, None if theirs else listed_window(provider, model, match, table))
     outputs = (asked.max_output if asked else None, listed.max_output if listed else None)
     images = (asked.images if asked else None, listed.images if listed else None)
     tools = (asked.tools if asked else None, listed.tools if listed else None)

@@ -108,7 +108,7 @@ class ServerDefinition(Struct, frozen=True):
         """
         missing: list[str] = []
 
-        def one(text: str) -> str:
+        def expand(text: str) -> str:
             def value(match: re.Match[str]) -> str:
                 known = environment.get(match[1])
                 if known is None and match[2] is None:
@@ -119,12 +119,12 @@ class ServerDefinition(Struct, frozen=True):
 
         changed = replace(
             self,
-            command=one(self.command),
-            args=tuple(map(one, self.args)),
-            env={name: one(value) for name, value in self.env.items()},
-            cwd=one(self.cwd),
-            url=one(self.url),
-            headers={name: one(value) for name, value in self.headers.items()},
+            command=expand(self.command),
+            args=tuple(map(expand, self.args)),
+            env={name: expand(value) for name, value in self.env.items()},
+            cwd=expand(self.cwd),
+            url=expand(self.url),
+            headers={name: expand(value) for name, value in self.headers.items()},
         )
         if missing:
             names = ", ".join(dict.fromkeys(missing))
@@ -362,12 +362,12 @@ def _ours(text: str) -> str:
     """The text with other programs' variables as ours. A server's working directory is the folder of the
     session; a value that VS Code asks for is a variable of its name."""
 
-    def one(match: re.Match[str]) -> str:
+    def translated(match: re.Match[str]) -> str:
         if match[1]:
             return "."
         return f"${{{'HOME' if match[2] else re.sub(r'[^A-Za-z0-9_]', '_', match[3] or match[4])}}}"
 
-    return _FOREIGN.sub(one, text)
+    return _FOREIGN.sub(translated, text)
 
 
 def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:

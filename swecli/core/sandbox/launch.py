@@ -52,7 +52,7 @@ def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
         return "it needs the network"
     lines = text.splitlines()
     names = {posixpath.basename(path) for path in plan.paths("read", "hidden", "denied")}
-    names |= {posixpath.basename(one.path) for one in plan.placeholders}
+    names |= {posixpath.basename(placeholder.path) for placeholder in plan.placeholders}
     for line in lines:
         if (_DENIED.search(line) or _BUSY.search(line)) and any(name in line for name in names):
             return "it touches a protected or secret file"
@@ -181,12 +181,12 @@ def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bub
         for entry in environment.get("PATH", os.defpath).split(os.pathsep)
         if entry.startswith("/") and not inside(os.path.realpath(entry), roots)
     ]
-    found = shutil.which("bwrap", path=os.pathsep.join(entries)) if entries else None
-    if found is None:
+    program = shutil.which("bwrap", path=os.pathsep.join(entries)) if entries else None
+    if program is None:
         return "bubblewrap (bwrap) is not installed"
-    path = os.path.realpath(found)
+    path = os.path.realpath(program)
     if inside(path, roots):
-        return f"{found} is a program in the workspace"
+        return f"{program} is a program in the workspace"
     try:
         answer = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
@@ -218,7 +218,7 @@ def install_hint(os_release: str) -> str:
     ids = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".replace('"', "").replace("'", "").casefold().split()
     for name in ids:
         for command, systems in _INSTALLERS:
-            if name in systems.split() or any(name.startswith(f"{one}-") for one in systems.split()):
+            if name in systems.split() or any(name.startswith(f"{system}-") for system in systems.split()):
                 return f"sudo {command}{'' if command.endswith('.') else ' '}bubblewrap"
     return "install the package bubblewrap"
 
@@ -337,7 +337,7 @@ def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None)
             os.close(descriptor)
         raise SandboxError(f"cannot set up the sandbox: {error.strerror}") from error
     opened.append(writer)
-    visible = replace(plan, mounts=tuple(one for one in plan.mounts if one.access != "denied")) if apart else plan
+    visible = replace(plan, mounts=tuple(mount for mount in plan.mounts if mount.access != "denied")) if apart else plan
     argv = bwrap_argv(
         found.path,
         visible,

@@ -104,8 +104,8 @@ class PrefixCache(Struct):
             chain = _Chain(0, before.digests[:end], before.sizes[:end], before.ends[:same], before.messages[:same])
         chain.start = start
         for message in messages[same:]:
-            for place, part in enumerate(message.parts):
-                chain.add(*self._looked_up(Framed(message.role, part, place == 0)))
+            for number, part in enumerate(message.parts):
+                chain.add(*self._looked_up(Framed(message.role, part, number == 0)))
             chain.messages.append(message)
             chain.ends.append(len(chain.digests))
         return chain
@@ -206,7 +206,7 @@ def blocks_of(request: ModelRequest) -> tuple[list[object], list[int]]:
     """The content blocks of a request in the order of the cache, and the indexes of those with a breakpoint."""
     blocks, marks = fixed_blocks(request)
     for index, message in enumerate(request.messages):
-        blocks.extend(Framed(message.role, part, place == 0) for place, part in enumerate(message.parts))
+        blocks.extend(Framed(message.role, part, number == 0) for number, part in enumerate(message.parts))
         if index in request.breakpoints and message.parts:
             marks.append(len(blocks) - 1)
     return blocks, marks

@@ -20,16 +20,16 @@ def table(names: Sequence[str], results: Sequence[Replayed]) -> TableBlock:
         tuple(
             (
                 name,
-                f"{one.peak:,}",
-                f"{one.cost / 1000:,.1f}k",
-                f"{one.cost / first:.0%}",
-                str(one.compactions),
-                str(one.clearings),
-                str(len(one.lost)),
-                str(one.needed_again),
-                str(one.blocked),
+                f"{result.peak:,}",
+                f"{result.cost / 1000:,.1f}k",
+                f"{result.cost / first:.0%}",
+                str(result.compactions),
+                str(result.clearings),
+                str(len(result.lost)),
+                str(result.needed_again),
+                str(result.blocked),
             )
-            for name, one in zip(names, results, strict=True)
+            for name, result in zip(names, results, strict=True)
         ),
     )
 
@@ -44,16 +44,16 @@ def document(recording: Recording, names: Sequence[str], results: Sequence[Repla
         "strategies": [
             {
                 "name": name,
-                "peak": one.peak,
-                "cost": round(one.cost, 1),
-                "compactions": one.compactions,
-                "clearings": one.clearings,
-                "anchors_lost": sorted(one.lost),
-                "needed_again": one.needed_again,
-                "blocked": one.blocked,
-                "curve": [point.used for point in one.points],
+                "peak": result.peak,
+                "cost": round(result.cost, 1),
+                "compactions": result.compactions,
+                "clearings": result.clearings,
+                "anchors_lost": sorted(result.lost),
+                "needed_again": result.needed_again,
+                "blocked": result.blocked,
+                "curve": [point.used for point in result.points],
             }
-            for name, one in zip(names, results, strict=True)
+            for name, result in zip(names, results, strict=True)
         ],
     }
 
@@ -62,7 +62,7 @@ def curves(names: Sequence[str], results: Sequence[Replayed], effective: int, wi
     """For each strategy one line of blocks: the fill of the window over the requests, the highest of each cell."""
     wide = max(map(len, names))
     cells = max(8, width - wide - 2)
-    return [f"{name:<{wide}}  {_blocks(one, effective, cells)}" for name, one in zip(names, results, strict=True)]
+    return [f"{name:<{wide}}  {_blocks(result, effective, cells)}" for name, result in zip(names, results, strict=True)]
 
 
 def _blocks(replayed: Replayed, effective: int, cells: int) -> str:

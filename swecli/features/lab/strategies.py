@@ -76,10 +76,10 @@ class Tried(Struct, frozen=True):
     def of(cls, name: str, results: Sequence[Replayed]) -> Tried:
         return cls(
             name,
-            sum(one.cost for one in results),
-            sum(len(one.lost) for one in results),
-            sum(one.needed_again for one in results),
-            sum(one.blocked for one in results),
+            sum(result.cost for result in results),
+            sum(len(result.lost) for result in results),
+            sum(result.needed_again for result in results),
+            sum(result.blocked for result in results),
         )
 
 
@@ -106,11 +106,13 @@ class Proposal(Struct, frozen=True):
 def propose(current: Tried, others: Iterable[Tried]) -> Proposal:
     """The cheapest strategy that loses no more and causes no more repeated lookups than the one in force."""
     fit = [
-        one
-        for one in others
-        if one.lost <= current.lost and one.needed_again <= current.needed_again and one.blocked <= current.blocked
+        trial
+        for trial in others
+        if trial.lost <= current.lost
+        and trial.needed_again <= current.needed_again
+        and trial.blocked <= current.blocked
     ]
-    best = min(fit, key=lambda one: (one.cost, one.name), default=None)
+    best = min(fit, key=lambda trial: (trial.cost, trial.name), default=None)
     if best is None:
         return Proposal(None, "All other strategies lose more or make the model look up more.")
     saved = 1 - best.cost / current.cost if current.cost else 0.0
@@ -120,4 +122,4 @@ def propose(current: Tried, others: Iterable[Tried]) -> Proposal:
 
 
 def worth_replaying(recordings: Iterable[Recording]) -> list[Recording]:
-    return [one for one in recordings if one.requests >= LEAST_REQUESTS]
+    return [recording for recording in recordings if recording.requests >= LEAST_REQUESTS]

@@ -40,18 +40,20 @@ class AgentTask(Struct, frozen=True):
 
 def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:
     """The present profiles, with the tools that each gets in this session."""
-    found: list[AgentProfile] = []
-    for one in files.profiles.values():
-        made = resolve_profile(one, tools=registry.names(), mode="auto")
-        tools = (*made.tools, *made.missing) if one.tools is not None or one.disallowed else None
-        given = AgentProfile(one.name, one.description, one.prompt, tools, model=one.model, mode=one.mode)
-        found.append(replace(given, worktree=one.worktree))
-    return found
+    profiles: list[AgentProfile] = []
+    for profile in files.profiles.values():
+        made = resolve_profile(profile, tools=registry.names(), mode="auto")
+        tools = (*made.tools, *made.missing) if profile.tools is not None or profile.disallowed else None
+        given = AgentProfile(
+            profile.name, profile.description, profile.prompt, tools, model=profile.model, mode=profile.mode
+        )
+        profiles.append(replace(given, worktree=profile.worktree))
+    return profiles
 
 
 def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The session's tools available to a subagent, in their order, and unknown names in its profile."""
     wanted = names if profile.tools is None else profile.tools
     unknown = tuple(name for name in (*wanted, *profile.disallowed) if name not in names and name not in NEVER)
-    kept = tuple(name for name in names if name in wanted and name not in profile.disallowed and name not in NEVER)
-    return kept, unknown
+    available = tuple(name for name in names if name in wanted and name not in profile.disallowed and name not in NEVER)
+    return available, unknown

@@ -76,10 +76,10 @@ class PlanQuestion:
     def _change(self) -> None:
         from swecli.tui.dock.picker import Picker
 
-        def said(text: str) -> None:
+        def answer(text: str) -> None:
             if text.startswith("/"):
                 self._screen.post_message(MainScreen.Wanted(text))
             else:
                 self._session.send(Submit(f"Change the plan: {text}"))
 
-        self._screen.dock.show(Picker("What should the plan change?", (), said, free=True))
+        self._screen.dock.show(Picker("What should the plan change?", (), answer, free=True))

@@ -44,7 +44,7 @@ def harmless_summary(text: str, user_texts: Iterable[str], cover: Callable[[str]
     model's claim unless the user wrote it."""
     lines = cover(text).split("\n")
     claims = [bool(_GRANTS.search(line) or _LIFTS.search(line)) for line in lines]
-    typed = [_words(said) for said in user_texts] if any(claims) else []
+    typed = [_words(message) for message in user_texts] if any(claims) else []
     return "\n".join(
         " ".join(_sentences(line, typed)) if claim else line for line, claim in zip(lines, claims, strict=True)
     )
@@ -58,7 +58,7 @@ def _sentences(line: str, typed: list[frozenset[str]]) -> Iterator[str]:
 
 def _is_typed(sentence: str, typed: list[frozenset[str]]) -> bool:
     words = _words(sentence)
-    return any(len(words & said) >= LEAST_SHARED * len(words) for said in typed)
+    return any(len(words & typed_words) >= LEAST_SHARED * len(words) for typed_words in typed)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -102,15 +102,17 @@ FOLDED_QUOTE = 160
 def folded(ledger: Ledger, removed: Sequence[str], summary: str, when: str = "") -> str:
     """What replaces a stretch of the conversation: the beginnings of the user's messages in it, the rules among them
     word for word, and the few lines."""
-    gone = set(removed)
+    removed_ids = set(removed)
     quotes = [
         f"[{source}] {harmless(line if len(line) <= FOLDED_QUOTE else f'{line[:FOLDED_QUOTE]}… (cut)')}"
         for source, text in user_texts(ledger)
-        if source in gone and (line := " ".join(text.split()))
+        if source in removed_ids and (line := " ".join(text.split()))
     ]
     told = "\n".join((*quotes, summary))
     rules = [
-        f"- {anchor.text} [{anchor.source}]" for anchor in missing(constraints(ledger), told) if anchor.source in gone
+        f"- {anchor.text} [{anchor.source}]"
+        for anchor in missing(constraints(ledger), told)
+        if anchor.source in removed_ids
     ]
     parts = [
         f"<compacted entries={len(removed)}{f' at={when!r}' if when else ''}>",
@@ -129,13 +131,17 @@ def _findings(
     """What the model stated in its own earlier words, as far as ``told`` lacks it: the most definite statements that
     have room, of equal ones the newest. A summary loses just these."""
     present = " ".join(told.casefold().split())
-    findings = [one for one in facts.work(ledger).findings.values() if one.item in removed]
-    lines = {one.text: f"- {harmless(one.text)} [{one.item}]" for one in findings if one.text.casefold() not in present}
-    kept: set[str] = set()
-    for _, finding in sorted(enumerate(findings), key=lambda one: (-one[1].weight, -one[0])):
+    findings = [statement for statement in facts.work(ledger).findings.values() if statement.item in removed]
+    lines = {
+        statement.text: f"- {harmless(statement.text)} [{statement.item}]"
+        for statement in findings
+        if statement.text.casefold() not in present
+    }
+    chosen: set[str] = set()
+    for _, finding in sorted(enumerate(findings), key=lambda pair: (-pair[1].weight, -pair[0])):
         if finding.text in lines and (allowance := allowance - sizes.stub(lines[finding.text])) >= 0:
-            kept.add(finding.text)
-    shown = [line for text, line in lines.items() if text in kept]
+            chosen.add(finding.text)
+    shown = [line for text, line in lines.items() if text in chosen]
     return "\n".join(("# What you found and decided, in your words then\n", *shown)) if shown else ""
 
 
@@ -159,17 +165,17 @@ def _notes(ledger: Ledger, removed: set[str], sizes: EntrySizes, allowances: All
         text = "\n".join(part.text for part in entry.parts if isinstance(part, TextPart))
         if is_pointers(text):
             continue
-        said = harmless(unmarked(text))
+        note = harmless(unmarked(text))
         if is_report(text):
-            size = sizes.text(said)
+            size = sizes.text(note)
             if size > left:
-                said = f"{said[:REPORTED].partition(NEWLINE)[0]} … (cut) [{entry.id}]"
-                size = sizes.text(said)
+                note = f"{note[:REPORTED].partition(NEWLINE)[0]} … (cut) [{entry.id}]"
+                size = sizes.text(note)
             if size > left:
                 earlier += 1
                 continue
             left -= size
-        told.append(said)
+        told.append(note)
     if earlier:
         told.append(f"({plural(earlier, 'earlier report')} left out; `recall` finds them.)")
     return "\n\n".join(reversed(told))
@@ -236,13 +242,13 @@ class Anchor(Struct, frozen=True):
 
 def constraints(ledger: Ledger) -> list[Anchor]:
     """Sentences of the user that forbid, demand or prefer something, the newest last; of many the newest."""
-    found: dict[str, Anchor] = {}
+    anchors: dict[str, Anchor] = {}
     for source, text in newest_user_texts(ledger):
         for clean in reversed(_demands(text)):
-            found.setdefault(clean.casefold(), Anchor(clean, source))
-        if len(found) >= MOST:
+            anchors.setdefault(clean.casefold(), Anchor(clean, source))
+        if len(anchors) >= MOST:
             break
-    return list(found.values())[MOST - 1 :: -1]
+    return list(anchors.values())[MOST - 1 :: -1]
 
 
 _REMEMBERED = 4_000
@@ -254,17 +260,17 @@ _MOST_REMEMBERED = 8_192
 def remembered(parts: Callable[[str], tuple[str, ...]]) -> Callable[[str], tuple[str, ...]]:
     """Cached ``parts`` of a message, because each step of a compaction needs them again, of all messages so far. The
     texts themselves are not kept: a long session has put them away."""
-    found: OrderedDict[tuple[int, int], tuple[str, ...]] = OrderedDict()
+    cache: OrderedDict[tuple[int, int], tuple[str, ...]] = OrderedDict()
 
     def cached(text: str) -> tuple[str, ...]:
         if len(text) > _REMEMBERED:
             return parts(text)
         key = (len(text), hash(text))
-        result = found.get(key)
+        result = cache.get(key)
         if result is None:
-            result = found[key] = parts(text)
-            if len(found) > _MOST_REMEMBERED:
-                found.popitem(last=False)
+            result = cache[key] = parts(text)
+            if len(cache) > _MOST_REMEMBERED:
+                cache.popitem(last=False)
         return result
 
     return cached
@@ -273,7 +279,11 @@ def remembered(parts: Callable[[str], tuple[str, ...]]) -> Callable[[str], tuple
 @remembered
 def _demands(text: str) -> tuple[str, ...]:
     sentences = (" ".join(sentence.split()) for sentence in SENTENCE.split(text))
-    return tuple(one for one in sentences if one and len(one) <= ANCHORS_LONGEST and CONSTRAINT.search(one))
+    return tuple(
+        sentence
+        for sentence in sentences
+        if sentence and len(sentence) <= ANCHORS_LONGEST and CONSTRAINT.search(sentence)
+    )
 
 
 def missing(anchors: list[Anchor], text: str) -> list[Anchor]:
@@ -405,10 +415,10 @@ def attachments(files: Sequence[TouchedFile], cwd: Path, sizes: EntrySizes, allo
 def _as_on_disk(path: str, cwd: Path) -> Attachment | None:
     """The file as it is now; None if it is gone, empty, special, too large or not text."""
     try:
-        place = (cwd / Path(os.path.expanduser(path))).resolve()
-        data, _ = read_bytes(place, MOST_BYTES)
+        resolved = (cwd / Path(os.path.expanduser(path))).resolve()
+        data, _ = read_bytes(resolved, MOST_BYTES)
     except (OSError, NotRegularError, TooLargeError, ValueError, RuntimeError):
         return None
     if not data or b"\0" in data[:4096]:
         return None
-    return Attachment(path, decode(data).text, str(place), sha256(data).hexdigest())
+    return Attachment(path, decode(data).text, str(resolved), sha256(data).hexdigest())

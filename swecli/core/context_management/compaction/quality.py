@@ -34,26 +34,26 @@ class Quality(Struct, frozen=True):
 def anchors_of(ledger: Ledger, removed: Collection[str], facts: SessionFacts) -> tuple[str, ...]:
     """Facts to preserve from these entries: demands of the user, changed files, checks that ran, open errors,
     decisions, todos, names in the user's text."""
-    log, left, gone = facts.work(ledger), ledger.left, set(removed)
-    found = [anchor.text for anchor in constraints(ledger) if anchor.source in gone]
-    found += [file.path for file in log.files(left) if {"edited", "written"} & set(file.operations)]
-    found += [command for command, _ in log.checks(left)]
-    found += log.open_errors(left)
-    found += log.decisions(left)
-    found += [todo.text for todo in facts.todos if todo.status != "completed"]
-    found += _typed(ledger, gone)
-    return tuple(dict.fromkeys(text for text in found if text.strip()))
+    log, left, removed_ids = facts.work(ledger), ledger.left, set(removed)
+    anchors = [anchor.text for anchor in constraints(ledger) if anchor.source in removed_ids]
+    anchors += [file.path for file in log.files(left) if {"edited", "written"} & set(file.operations)]
+    anchors += [command for command, _ in log.checks(left)]
+    anchors += log.open_errors(left)
+    anchors += log.decisions(left)
+    anchors += [todo.text for todo in facts.todos if todo.status != "completed"]
+    anchors += _typed(ledger, removed_ids)
+    return tuple(dict.fromkeys(text for text in anchors if text.strip()))
 
 
 def _typed(ledger: Ledger, removed: AbstractSet[str]) -> list[str]:
     """Names in the user's removed messages, the newest last."""
-    found: list[str] = []
+    names: list[str] = []
     for source, text in newest_user_texts(ledger):
         if source in removed:
-            found += reversed(_identifiers(text))
-        if len(found) >= MOST_NAMED:
+            names += reversed(_identifiers(text))
+        if len(names) >= MOST_NAMED:
             break
-    return found[MOST_NAMED - 1 :: -1]
+    return names[MOST_NAMED - 1 :: -1]
 
 
 @remembered
@@ -105,8 +105,8 @@ def sources_of_lines(summary: str, ledger: Ledger, sources: Iterable[str]) -> tu
     if all(ids or not line.strip() or line.startswith("#") for line, ids in written):
         return tuple(written)
     looked_at = [name for name in sources if name in ledger.entries][-MOST_ENTRIES:]
-    found = _by_words([line for line, _ in written], ledger, looked_at)
-    return tuple((line, ids or found[line]) for line, ids in written)
+    by_line = _by_words([line for line, _ in written], ledger, looked_at)
+    return tuple((line, ids or by_line[line]) for line, ids in written)
 
 
 def _written(line: str, ledger: Ledger) -> tuple[str, tuple[str, ...]]:
@@ -116,7 +116,9 @@ def _written(line: str, ledger: Ledger) -> tuple[str, tuple[str, ...]]:
     if match is None or not all(name in ledger.items or name in ledger.entries for name in ids):
         return line, ()
     names = [name.casefold() for name in _identifiers(match[1])]
-    return match[1], tuple(one for one in ids if not names or any(name in _text_of(ledger, one) for name in names))
+    return match[1], tuple(
+        identifier for identifier in ids if not names or any(name in _text_of(ledger, identifier) for name in names)
+    )
 
 
 def _text_of(ledger: Ledger, item: str) -> str:
@@ -135,19 +137,19 @@ def _by_words(lines: Iterable[str], ledger: Ledger, names: Iterable[str]) -> dic
         for word in having:
             often[word] = often.get(word, 0) + 1
     most = max(2, round(len(words) * COMMON))
-    found: dict[str, tuple[str, ...]] = {}
+    by_line: dict[str, tuple[str, ...]] = {}
     for line in lines:
         telling = {word for word in _split(line) if 0 < often.get(word, 0) <= most}
         if not telling or line.startswith("#"):
-            found[line] = ()
+            by_line[line] = ()
             continue
         scores = {name: sum(1 / often[word] for word in telling & having) for name, having in words.items()}
         shared = {name: len(telling & having) for name, having in words.items()}
         needed = min(LEAST_SHARED, len(telling))
         best = sorted((name for name in scores if shared[name] >= needed), key=lambda name: -scores[name])
         close = [name for name in best if scores[name] >= CLOSE * scores[best[0]]]
-        found[line] = tuple(dict.fromkeys(ledger.entries[name].item for name in close))[:MOST_SOURCES]
-    return found
+        by_line[line] = tuple(dict.fromkeys(ledger.entries[name].item for name in close))[:MOST_SOURCES]
+    return by_line
 
 
 def _words(ledger: Ledger, name: str) -> set[str]:

@@ -114,12 +114,12 @@ _INSERTION = lazy_pattern(r"[ai][ \t]*[^\s\\\n][^\\\n]*")
 def replaces_literally(script: str, *, extended: bool) -> bool:
     """Whether a script of GNU sed only inserts lines and replaces text that it spells out, so that nothing is lost
     which it does not name: ``s`` without classes, dots and repetitions, ``a`` and ``i``, with any addresses."""
-    at, found = 0, False
+    at, has_command = 0, False
     while True:
         prefix = _PREFIX.match(script, at)
         at = prefix.end() if prefix else at
         if at >= len(script):
-            return found and not (prefix and prefix[0].strip())
+            return has_command and not (prefix and prefix[0].strip())
         if script[at] in "ai":  # its text extends to the end
             return _INSERTION.fullmatch(script, at) is not None
         delimiter = script[at + 1 : at + 2]
@@ -132,7 +132,7 @@ def replaces_literally(script: str, *, extended: bool) -> bool:
         match = re.compile(pattern).match(script, at + 2)
         if match is None:
             return False
-        at, found = match.end(), True
+        at, has_command = match.end(), True
         if at < len(script):
             if script[at] != ";":
                 return False

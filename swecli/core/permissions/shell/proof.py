@@ -463,9 +463,9 @@ class _Walker:
             self.parts.append(part)
             return after
         if error.soft:
-            found = len(self.parts)
+            count = len(self.parts)
             behind = self._judged(node, replace(situation, effects_only=True), certain=certain)[0].reason
-            del self.parts[found:]
+            del self.parts[count:]
             part = replace(part, effect=behind or "")
         self.parts.append(part)
         words = part.words
@@ -571,13 +571,13 @@ class _Walker:
 
     def _written(self, redirects: Sequence[Redirect], situation: Situation) -> str:
         """The objection to what redirections do, behind one to what they read, as a clause; empty if there is none."""
-        found = len(self.parts)
+        count = len(self.parts)
         try:
             writes = self._redirects(redirects, replace(situation, effects_only=True))
         except UnprovenError as error:
             return error.reason
         finally:
-            del self.parts[found:]
+            del self.parts[count:]
         return f"it writes {writes[0]}" if writes else ""
 
     def _redirects(self, redirects: Sequence[Redirect], situation: Situation) -> tuple[str, ...]:

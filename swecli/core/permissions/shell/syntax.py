@@ -311,12 +311,12 @@ class WordReader(ABC):
                 flush()
                 segments.append(self._escaped())
             elif char == "$":
-                found = self._dollar(quoted=False)
-                if found.kind == "text":
-                    plain += found.text
+                segment = self._dollar(quoted=False)
+                if segment.kind == "text":
+                    plain += segment.text
                 else:
                     flush()
-                    segments.append(found)
+                    segments.append(segment)
             elif char == "`":
                 flush()
                 segments.append(self._backticks(quoted=False))
@@ -361,11 +361,11 @@ class WordReader(ABC):
                 segments += [Segment("text", text, quoted=True), self._backticks(quoted=True)]
                 text = ""
             elif char == "$":
-                found = self._dollar(quoted=True)
-                if found.kind == "text":
-                    text += found.text
+                segment = self._dollar(quoted=True)
+                if segment.kind == "text":
+                    text += segment.text
                 else:
-                    segments += [Segment("text", text, quoted=True), found]
+                    segments += [Segment("text", text, quoted=True), segment]
                     text = ""
             else:
                 if char == "!" and _RECALLS_IN_QUOTES.match(self.text, self.at):
