@@ -156,7 +156,8 @@ def shown_ref(ref: str) -> str:
     file's name."""
     provider, _, name = ref.partition("/")
     path = name.replace("\\", "/")
-    return f"{provider}/…/{path.rpartition('/')[2]}" if path.startswith("/") or path[1:3] == ":/" else ref
+    is_file = path.startswith("/") or path[1:3] == ":/" or path.lower().endswith(".gguf")
+    return f"{provider}/…/{path.rpartition('/')[2]}" if is_file and "/" in path else ref
 
 
 def undated(name: str) -> str:

@@ -175,4 +175,6 @@ def test_a_name_is_spelled_once_whatever_the_number_of_providers(monkeypatch: py
 def test_a_model_named_by_its_file_is_shown_by_the_name_of_the_file() -> None:
     assert shown_ref("llamacpp//srv/models/SmolLM2.Q4_1.gguf") == "llamacpp/…/SmolLM2.Q4_1.gguf"
     assert shown_ref("llamacpp/C:\\models\\SmolLM2.gguf") == "llamacpp/…/SmolLM2.gguf"
+    assert shown_ref("llamacpp/../models/SmolLM2.gguf") == "llamacpp/…/SmolLM2.gguf"
+    assert shown_ref("llamacpp/SmolLM2.gguf") == "llamacpp/SmolLM2.gguf"
     assert shown_ref("openrouter/anthropic/claude-opus-5.5") == "openrouter/anthropic/claude-opus-5.5"
