@@ -121,7 +121,7 @@ def feed(state: UiState, event: Event) -> None:
         case ItemDelta():
             state.retry = state.prompt = state.call = None
         case PromptProgress():
-            state.prompt = body
+            state.retry, state.prompt = None, body
         case CallProgress():
             state.retry, state.prompt, state.call = None, None, body
         case ItemStarted():

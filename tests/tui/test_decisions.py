@@ -226,6 +226,10 @@ BEGUN = (TurnStarted("u"),)
             (*BEGUN, PromptProgress(512, 9_000)),
             "The model reads the prompt: 512 of 9,000 tokens… 59 s",
         ),
+        (
+            (*BEGUN, RetryScheduled(2, 0, 1.0, "overloaded", "Loading model"), PromptProgress(0, 9_000)),
+            "The model reads the prompt: 0 of 9,000 tokens… 59 s",
+        ),
         ((*BEGUN, PromptProgress(9_000, 9_000)), "Waiting for the model… 59 s"),
         ((*BEGUN, PromptProgress(512, 9_000), ItemStarted("m", "text")), "Writing… 59 s"),
         ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",))), "Running the Stop hook a.sh · 59 s"),

@@ -723,7 +723,7 @@ class Asking:
         self.fragment: Fragment | None = None
         """Remains of an interrupted answer."""
         self.trouble = ""
-        """Why the newest attempt failed, until something of an answer arrives."""
+        """Why the newest attempt failed, until the server begins with another one."""
 
     def _report_change(self, change: str) -> None:
         budget = self._recorder.state.budget
@@ -846,6 +846,7 @@ class Asking:
                     case StreamNotice(text=text):
                         self._recorder.emit(Notice(text, "info", "model"))
                     case _:
+                        self.trouble = ""
                         answer.feed(event)
         return Failed(ProviderError("truncated", "the answer ended without its end marker"))
 

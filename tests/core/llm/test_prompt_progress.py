@@ -15,10 +15,18 @@ from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.model_listings import read_props
 from swecli.core.llm.providers import ProviderConfig, resolve
 from swecli.core.llm.scripted import ScriptedModel, parse_script
-from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, PromptRead, StreamEvent
+from swecli.core.llm.types import (
+    Failed,
+    Finished,
+    ModelInfo,
+    ModelRequest,
+    PromptRead,
+    ProviderError,
+    StreamEvent,
+)
 from swecli.core.llm.windows import model_info
-from swecli.core.protocol.commands import Submit
-from swecli.core.protocol.events import PromptProgress
+from swecli.core.protocol.commands import Interrupt, Submit
+from swecli.core.protocol.events import PromptProgress, TurnEnded
 from tests.core.engine.support import bench, until
 from tests.core.llm.raw_server import head, say, serve
 from tests.core.llm.test_client import REQUEST
@@ -108,6 +116,31 @@ async def test_a_server_with_a_free_slot_is_not_said_to_work_on_earlier_requests
         server.free.set()
         await b.idle()
         assert b.bodies(PromptProgress) == [PromptProgress(10, 90)]
+
+
+class Restarting(Busy):
+    """Still loads its model at the first attempt; at the second it reads the prompt and says nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attempts = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        self.attempts += 1
+        if self.attempts == 1:
+            yield Failed(ProviderError("overloaded", "Loading model", status=503))
+            return
+        yield PromptRead(0, 90)
+        await self.free.wait()
+
+
+async def test_an_interrupt_while_the_prompt_is_read_does_not_blame_the_attempt_before(tmp_path: Path) -> None:
+    async with bench("", tmp_path, make_client=lambda _: Restarting()) as b:
+        b.send(Submit("hi"))
+        await until(lambda: bool(b.bodies(PromptProgress)), "the second attempt")
+        b.send(Interrupt())
+        await b.idle()
+        assert "Loading model" not in b.bodies(TurnEnded)[-1].reason
 
 
 SLOT = {"id": 0, "n_ctx": 8192, "is_processing": True, "id_task": 183}
