@@ -50,7 +50,12 @@ class Decisions:
 
     def read_rules(self) -> ReadRules:
         """The current rules about files whose text may not be read."""
-        return read_rules(self._policy(), self._roots)
+        permissions = self._permissions
+        now = permissions.inherited(replace(permissions.policy, mode=self._state.mode, rules=self._rules()))
+        return read_rules(now, self._roots)
+
+    def _rules(self, more: tuple[Rule, ...] = ()) -> tuple[Rule, ...]:
+        return (*self._permissions.rules(self._settings.now), *self._state.rules, *more)
 
     @property
     def _roots(self) -> tuple[str, ...]:
@@ -64,7 +69,7 @@ class Decisions:
             policy,
             mode=mode or state.mode,
             facts=policy.facts if counted else policy.facts.without_programs(),
-            rules=(*permissions.rules(self._settings.now), *state.rules, *more),
+            rules=self._rules(more),
             sandbox=sandbox.level,
             holds=sandbox.holds,
             masks=sandbox.masks,
