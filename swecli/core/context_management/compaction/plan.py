@@ -23,12 +23,6 @@ from swecli.core.context_management.view_stack import View
 from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import Usage
 
-SUMMARY_SHARE = 0.10
-"""Expected upper limit of a summary, as a share of the request to shrink."""
-_WORDS = (
-    "what was done and what was found is said here in a sentence of usual length, with a path/to/file.py:12 in it\n"
-)
-
 Price = Callable[[str, Usage], str | None]
 """US dollars of a model's response as a decimal number; None without a known price."""
 
@@ -75,8 +69,7 @@ def plan_compaction(
     """The plan of a compaction at this moment. ``summary_model`` writes the summary in place of the job's model."""
     ledger, options, sizes, before = compaction.ledger, compaction.options, compaction.sizes, compaction.before
     info = compaction.job.client.info
-    expected = min(options.allowances(roomy_part(before)).summary, int(before.used * SUMMARY_SHARE))
-    summary = _stand_in(expected, sizes) if wants_summary(options, ledger) else ""
+    summary = compaction.stand_in if wants_summary(options, ledger) else ""
     view = compaction.preview(summary) or ledger.view
     after = before.used if view == ledger.view else compaction.tokens(view)
     old = {entry.id: entry for entry in ledger.view}
@@ -86,7 +79,7 @@ def plan_compaction(
     shorter = [entry for entry in view if entry.id in old and entry != old[entry.id] and entry.kind != "live"]
     tokens = compaction.item_tokens
     freed = sum(max(0, tokens.get(entry.id, 0) - sizes.viewed(entry, ledger)) for entry in shorter)
-    written = expected if summary and removed else 0
+    written = compaction.expected_summary if summary and removed else 0
     rewritten = max(0, after - unchanged_tokens(ledger, view, sizes, before.used)) if view != ledger.view else 0
     return CompactionPlan(
         before.used,
@@ -108,12 +101,6 @@ def plan_compaction(
         thoughts_changed(ledger, view, info)[0],
         any(entry.id == compaction.job.summary_id and entry.provider is not None for entry in view),
     )
-
-
-def _stand_in(tokens: int, sizes: EntrySizes) -> str:
-    sample = _WORDS * 64
-    characters = round(tokens * len(sample) / max(1, sizes.text(sample)))
-    return (_WORDS * (characters // len(_WORDS) + 1))[: max(1, characters)]
 
 
 def unchanged_tokens(ledger: Ledger, view: tuple[ViewEntry, ...], sizes: EntrySizes, before: int) -> int:

@@ -65,6 +65,11 @@ from swecli.figures import plural
 View = tuple[ViewEntry, ...]
 PROVIDER = "provider"
 """Strategy of a summary that the provider wrote."""
+SUMMARY_SHARE = 0.10
+"""Expected upper limit of a summary, as a share of the request to shrink."""
+_WORDS = (
+    "what was done and what was found is said here in a sentence of usual length, with a path/to/file.py:12 in it\n"
+)
 
 
 class Job(Struct, frozen=True):
@@ -241,6 +246,8 @@ class Compaction:
         if view is None and not attempt.cleared and not self._possible():
             return self._hopeless(attempt)
         if view is None and not self.job.without_model and wants_summary(self.options, self.ledger):
+            view = self._without_place(attempt)
+        if view is None and not self.job.without_model and wants_summary(self.options, self.ledger):
             summary = await self._summary(attempt, wishes.focus)
             attempt.notes += summary.notes
             summary = await self._better(attempt, summary, wishes.focus)
@@ -279,6 +286,18 @@ class Compaction:
             return view[1]
         view = self._without_model(_Attempt())
         return self._last_resort(_Attempt(), summary) if view is None else view
+
+    @property
+    def expected_summary(self) -> int:
+        """Tokens of a summary that is as long as a model may be expected to write it."""
+        return min(self.options.allowances(roomy_part(self.before)).summary, int(self.before.used * SUMMARY_SHARE))
+
+    @property
+    def stand_in(self) -> str:
+        """A text as long as the expected summary."""
+        sample = _WORDS * 64
+        characters = round(self.expected_summary * len(sample) / max(1, self.sizes.text(sample)))
+        return (_WORDS * (characters // len(_WORDS) + 1))[: max(1, characters)]
 
     def room_for_results(self) -> int:
         """Most tokens that further results may have if an automatic compaction is to keep them whole; negative if there
@@ -465,6 +484,18 @@ class Compaction:
     def _possible(self) -> bool:
         """Whether a summary would help: at least an empty one must free enough room."""
         return self._last_resort(_Attempt(), "") is not None
+
+    def _without_place(self, attempt: _Attempt) -> View | None:
+        """The view that makes enough room where one with a summary of the expected length would not: then no summary
+        is asked for, as the plan says. None if the summary has its place, or nothing is enough."""
+        text, loose = self.stand_in, False
+        candidate = self._resort(text)
+        if candidate is None and (self._hard_pressed or self._whole):
+            candidate, loose = self._resort(text, loose=True), True
+        if candidate is None or any(entry.id == self.job.summary_id for entry in candidate.view):
+            return None
+        attempt.loose = loose
+        return attempt.take(candidate)
 
     def _last_resort(self, attempt: _Attempt, summary: str) -> View | None:
         """Summary or record in front of a tail; if no request fits any more, or results would be cut that the model has

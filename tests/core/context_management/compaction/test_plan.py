@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator
 from decimal import Decimal
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.compaction.options import CompactionOptions
@@ -36,8 +36,10 @@ class Writer:
     def __init__(self, info: ModelInfo) -> None:
         self.info = info
         self.characters = 8
+        self.asked = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        self.asked += 1
         text = "## Done\n" + "s" * max(1, self.characters - 8)
         response = Response(Origin("p", "p", "m"), Stop("end"), None)
         yield Finished(Message("assistant", (TextPart(text),), response=response))
@@ -76,6 +78,8 @@ def price(model: str, usage: Usage) -> str | None:
 @given(
     st.integers(0, 2**32), st.sampled_from((8_192, 32_000, 200_000)), st.sampled_from(("chain", "truncation", "chain"))
 )
+@example(1349, 8_192, "chain")  # a summary of the expected length would find no place
+@example(1349, 32_000, "chain")
 @settings(deadline=None, max_examples=examples(20, 60))
 def test_the_size_afterwards_is_the_one_that_was_told(seed: int, window: int, strategy: str) -> None:
     said = history(random.Random(seed))
@@ -94,9 +98,11 @@ def test_the_size_afterwards_is_the_one_that_was_told(seed: int, window: int, st
             assert plan.tokens_after == plan.tokens_before
             return
         writer.characters = round(plan.summary_allowance * 4 / context.monitor.ratio(info))
+        writer.asked = 0
         gateway = RequestGateway(context, sleep=_no_time)
         outcome = asyncio.run(Compaction(context, said.ledger, job, options, gateway).run())
         assert isinstance(outcome, Compacted)
+        assert bool(writer.asked) == bool(plan.summary_allowance)  # none is paid for that is not told
         measured = outcome.result.after_tokens
         assert abs(plan.tokens_after - measured) <= MOST_OFF * measured
         assert plan.kept == tuple(entry.id for entry in outcome.view if entry.kind == "live")
