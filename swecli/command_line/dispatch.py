@@ -35,6 +35,7 @@ from swecli.core.edit_distance import nearest
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, OutputFormat, StartError
 from swecli.output import Output, OutputClosed
+from swecli.own_files import REPLACED, replaced
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
@@ -388,6 +389,9 @@ def _one_line_for_defects(debug: bool) -> None:
         return
 
     def show(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+        if replaced():  # nothing more can be loaded
+            Output(sys.stderr).note(f"swecli: {REPLACED}, so it ended. Stored work is kept; run the command again.")
+            return
         from swecli.command_line.standard_streams import complain
 
         detail = " ".join(str(error).split())[:300]

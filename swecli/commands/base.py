@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command
+from swecli.own_files import REPLACED, replaced
 from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -220,6 +221,9 @@ async def run_command(
         return replace(result, instead=(*result.instead, *await result.slow()), slow=None)
     except Exception as error:  # noqa: BLE001 - a defect of one command must end neither session nor screen
         session.report_defect(error)
+        if replaced():
+            text = f"/{command.name} failed inside swecli: {REPLACED}. The conversation is kept; restart swecli."
+            return CommandResult.text(text, "error")
         detail = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return CommandResult.text(
             f"/{command.name} failed inside swecli ({detail}). The session is not affected; "

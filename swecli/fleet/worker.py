@@ -19,6 +19,7 @@ import msgspec
 
 from swecli.defect_log import append_defect, trace_of
 from swecli.fleet.link import Ask, Ended, FromWorker, Halt, Order, Permit, encoded, to_worker
+from swecli.own_files import REPLACED, replaced
 
 IDLE = b'{"type":"idle","status":%d}\n'
 """A line of the worker: the process of the attempt has ended with this status, negative for a signal's number."""
@@ -83,7 +84,8 @@ def _attempt(order: Order, out: int, rest: bytes) -> int:
         ended = Ended("broken", "system", f"{error.strerror or error}", again=True)
     except Exception as error:  # noqa: BLE001 - the process ends, and the fleet must know why
         append_defect(trace_of(error, ()), _state())
-        ended = Ended("broken", "defect", f"internal error: {type(error).__name__}: {error}"[:500], again=True)
+        cause = f"swecli failed: {REPLACED}" if replaced() else f"internal error: {type(error).__name__}: {error}"
+        ended = Ended("broken", "defect", cause[:500], again=True)
     _write(out, encoded(ended))
     sys.stderr.flush()
     return 0

@@ -157,13 +157,17 @@ def settle() -> None:
 
 
 def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
-    """One sentence about a defect of the program; its traceback goes to a file below ``state``."""
-    text = f"internal error ({type(error).__name__}: {_safe(str(error))})."
+    """A sentence or two about a defect of the program, or the loss of its files; its traceback goes to a file below
+    ``state``."""
+    from swecli.own_files import REPLACED, replaced
+
+    gone = replaced()
+    text = f"{REPLACED}, so it ended." if gone else f"internal error ({type(error).__name__}: {_safe(str(error))})."
     text += f" The conversation is stored; `{resume}` continues it." if resume else f" {NOT_STORED}"
     from swecli.defect_log import append_defect, trace_of
 
     log = append_defect(trace_of(error), state) if state is not None else None
-    return f"{text} Details: {log}" if log is not None else text
+    return text if gone or log is None else f"{text} Details: {log}"
 
 
 NOT_STORED = "This conversation was not stored."

@@ -85,6 +85,7 @@ from swecli.core.protocol.events import (
 from swecli.core.tools.registry import ToolRegistry, small_schemas
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.workspace.jobs import JobInfo
+from swecli.own_files import REPLACED, replaced
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
@@ -533,6 +534,10 @@ class Session:
 
     def _tell_defect(self, defect: BaseException) -> None:
         self._services.store.report_defect(defect)
+        if replaced():
+            hint = "The conversation is kept; restart swecli to continue."
+            self.notice(f"swecli failed: {REPLACED}.", "error", hint)
+            return
         self.notice(
             f"swecli failed internally: {type(defect).__name__}: {defect}",
             "error",

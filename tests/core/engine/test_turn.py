@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from swecli import own_files
 from swecli.core.engine.settings import TurnLimits
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Answer, CancelItem, EditQueue, Interrupt, RunShell, SetMode, Steer, Submit
@@ -252,6 +253,13 @@ async def test_a_defect_of_swecli_ends_the_turn_visibly_and_the_session_goes_on(
         assert isinstance(reported[0], KeyError)
         await until(lambda: any("failed internally" in body.text for body in b.bodies(Notice)))
         assert (await b.say("again")).outcome == "done"
+
+
+async def test_a_turn_whose_files_are_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_files, "_BEGAN", (1, 1, 1))
+    async with bench(f"[[step]]\ncall = [{call('read_file', 'defect')}]", tmp_path) as b:
+        assert (await b.say("go")).outcome == "error"
+        await until(lambda: any(own_files.REPLACED in body.text for body in b.bodies(Notice)))
 
 
 async def test_a_refused_request_is_tried_again_visibly(tmp_path: Path) -> None:
