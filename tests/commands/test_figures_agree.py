@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from swecli.commands.compaction import COMPACT
 from swecli.commands.context import CONTEXT, context_document, context_text, whole_text
+from swecli.commands.models import summary
 from swecli.commands.session import status_text
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.context_manager import ContextManager
@@ -149,3 +150,21 @@ async def test_the_list_of_models_marks_a_window_that_is_only_assumed(tmp_path: 
         (offer,) = await b.session.offers.find()
         assert offer.assumed
         assert offer.window == b.session.view.budget.window
+
+
+async def test_the_list_of_models_says_that_the_connected_one_gets_tools_as_text(tmp_path: Path) -> None:
+    """A server's list of models does not say so; the session has learned it from elsewhere."""
+
+    async def offers() -> list[ModelOffer]:
+        return [ModelOffer("scripted/first", "not needed"), ModelOffer("scripted/b", "not needed")]
+
+    class WithoutTools(ScriptedModel):
+        @property
+        def info(self) -> ModelInfo:
+            return replace(super().info, tools=False)
+
+    async with bench(script(0), tmp_path, name="scripted/first", offers=offers, make_model=WithoutTools) as b:
+        await b.say("hello")
+        first, other = await b.session.offers.find()
+        assert "tools as text" in summary(first)
+        assert "tools as text" not in summary(other)

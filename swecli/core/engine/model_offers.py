@@ -28,7 +28,7 @@ class ModelOffers:
         """Models to choose from, the likeliest first. May take a moment, because it asks the user's servers."""
         model = self.current
         return [
-            replace(offer, window=model.window, assumed=model.window_source == "assumed")
+            replace(offer, window=model.window, assumed=model.window_source == "assumed", tools=model.tools)
             if model is not None and offer.ref == model.ref
             else offer
             for offer in await self._catalog.offers()
