@@ -303,14 +303,14 @@ def _read_again(options: LaunchOptions, environment: Mapping[str, str], models: 
     return adjustable(options, startup)
 
 
-def _orphans(place: str) -> tuple[str, ...]:
+def _orphans(folder: str) -> tuple[str, ...]:
     """A sentence about commands left by an earlier swecli of this folder that was killed."""
-    found = leftovers(place)
-    if not found:
+    processes = leftovers(folder)
+    if not processes:
         return ()
-    named = ", ".join(f"{one.name} ({one.pid})" for one in found[:5])
-    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-    pids = " ".join(str(one.pid) for one in found)
+    named = ", ".join(f"{process.name} ({process.pid})" for process in processes[:5])
+    more = f" and {len(processes) - 5} more" if len(processes) > 5 else ""
+    pids = " ".join(str(process.pid) for process in processes)
     return (f"Commands of an earlier swecli are still running: {named}{more}. Stop them with: kill {pids}",)
 
 

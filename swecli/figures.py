@@ -36,11 +36,11 @@ def narrowed_bars(line: str, width: int) -> str:
     over = len(line) - width
     if over <= 0:
         return line
-    if not (found := BAR.search(line)):
+    if not (match := BAR.search(line)):
         return _COLUMN_OF_BARS.sub("", line)
-    inner = found[0][1:-1]
+    inner = match[0][1:-1]
     eighths = 8 * inner.count("█") + sum(_EIGHTHS.index(piece) for piece in inner.strip(" █"))
-    return line[: found.start()] + bar(eighths / 8 / len(inner), len(inner) - over) + line[found.end() :]
+    return line[: match.start()] + bar(eighths / 8 / len(inner), len(inner) - over) + line[match.end() :]
 
 
 def percent(share: float) -> str:

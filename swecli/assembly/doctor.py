@@ -66,9 +66,9 @@ async def examine_session(
 ) -> Sequence[DisplayBlock]:
     """Examine a running session: its ``model``, the sandbox, its storage; ``online`` contacts the providers."""
     contained = await asyncio.to_thread(examine_sandbox, options, startup)
-    found = await asyncio.to_thread(examine_storage, startup.paths, options.cwd, startup.environment)
+    findings = await asyncio.to_thread(examine_storage, startup.paths, options.cwd, startup.environment)
     files = await asyncio.to_thread(examine_files, options, startup)
-    rest = (contained, *finding_blocks(found), *files)
+    rest = (contained, *finding_blocks(findings), *files)
     if supply.scripted:
         return (TextBlock("A script answers instead of a model; no provider is needed."), *rest)
     main = model.ref if model is not None else None
@@ -82,7 +82,7 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     looked = await asyncio.gather(*(_look(supply, account, main, at_work, online=online) for account in accounts))
     servers = await find_local_servers() if online else ()
     known = {account.provider.name for account in accounts}
-    found = [
+    running = [
         _Known(
             server.provider,
             (
@@ -93,11 +93,11 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
         for server in servers
         if server.provider not in known
     ]
-    rows = tuple(row for one in (*looked, *found) for row in one.rows)
+    rows = tuple(row for entry in (*looked, *running) for row in entry.rows)
     blocks: list[DisplayBlock] = [TableBlock(HEADERS, rows, "Models")] if rows else []
     blocks += [TextBlock(notice, "warning") for notice in supply.notices]
-    blocks += [TextBlock(one.problem, "error") for one in looked if one.problem]
-    chosen = next((one for one, account in zip(looked, accounts, strict=True) if _is(account, main)), None)
+    blocks += [TextBlock(entry.problem, "error") for entry in looked if entry.problem]
+    chosen = next((entry for entry, account in zip(looked, accounts, strict=True) if _is(account, main)), None)
     healthy = main is not None and chosen is not None and not chosen.problem
     if main is None:
         blocks.append(TextBlock(supply.nothing_chosen, "error"))
@@ -127,11 +127,11 @@ async def _look(
     if main is not None and _is(account, main):
         ref = main
     if not ref:
-        place, problem = without_password(account.address), account.problem
+        location, problem = without_password(account.address), account.problem
         if online and account.elsewhere and account.key != "missing":
             offers, problem = await supply.offered_by(account)
-            place = f"{place}: {_NONE_LISTED if problem else _reached(len(offers))}"
-        return _Known(name, (_key(account), place), problem)
+            location = f"{location}: {_NONE_LISTED if problem else _reached(len(offers))}"
+        return _Known(name, (_key(account), location), problem)
     try:
         client = supply.make(ref)
     except ModelUnavailable as error:
@@ -142,8 +142,8 @@ async def _look(
     window = window_words(info.window, info.window_source)
     if not online and info is client.info and info.window_source in ("catalogue", "assumed"):
         window = f"{window}, server not contacted"  # a session has asked, and its answer precedes these
-    place = f"{without_password(client.config.base_url)}: {reached}"
-    facts = (f"window {window}", _price(supply, account, info.name), _key(account), place)
+    location = f"{without_password(client.config.base_url)}: {reached}"
+    facts = (f"window {window}", _price(supply, account, info.name), _key(account), location)
     await client.close()
     return _Known(info.ref, facts, f"{name}: {problem}" if problem else "")
 
@@ -154,7 +154,7 @@ async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str
         return _NONE_LISTED, models.problem
     ids = {model.id for model in models.models}
     name = client.info.name
-    listed = any(one in (name, f"{name}:latest") or one.endswith(f"/{name}") for one in ids)
+    listed = any(identifier in (name, f"{name}:latest") or identifier.endswith(f"/{name}") for identifier in ids)
     return (_reached(len(ids)), "") if listed else (f"reached, but {name} is not listed", "")
 
 
@@ -168,8 +168,8 @@ def _price(supply: ModelSupply, account: Account, model: str) -> str:
     if prices is None and account.provider.name in LOCAL_PROVIDERS and account.key == "not needed":
         return "free"
     if prices is None:
-        found = load_catalog().lookup(account.provider.name, model) if account.own_host else None
-        prices = found.prices if found is not None else None
+        match = load_catalog().lookup(account.provider.name, model) if account.own_host else None
+        prices = match.prices if match is not None else None
     if prices is None:
         return "price ?"
     rates = prices.at(utc_now())

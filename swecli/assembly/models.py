@@ -88,9 +88,9 @@ def no_model(environment: Mapping[str, str]) -> str:
     provider's default model may not exist."""
     for provider in configured_providers(environment):
         if not provider.default_model:
-            place = " at your own address" if provider.redirected else ""
+            location = " at your own address" if provider.redirected else ""
             return (
-                f"No model selected: {provider.name} has no default model{place}. "
+                f"No model selected: {provider.name} has no default model{location}. "
                 f"Select one with swecli -m {provider.name}/NAME."
             )
     return NO_MODEL
@@ -174,9 +174,9 @@ class ModelSupply:
         trouble = ""
         if before and (not flagged or before == self._main):
             trouble = self._go_on_with(before, address)
-        elif address and self._main is not None and (here := self._address(self._main)) != address:
-            place = here or "the provider's own address"
-            self._tell(f"This session's messages went to {address} before; {self._main} now uses {place}.")
+        elif address and self._main is not None and (current := self._address(self._main)) != address:
+            shown = current or "the provider's own address"
+            self._tell(f"This session's messages went to {address} before; {self._main} now uses {shown}.")
         stays = bool(trouble and address and not self._options.look_only)
         if stays and needed:
             raise StartError(
@@ -197,17 +197,17 @@ class ModelSupply:
         """Look up the initial name if it lacks a provider; without a name, ask the user's server, and report the
         choice. Returns the reason if there is none. ``quiet``: a continued session has its model."""
         if self._main is not None and not self._is_reference(self._main):
-            found = self._found(self._main)
-            self._candidates = found.candidates
-            self._main = found.ref or None
-            if found.note:
-                self._remark(found.note)
-            return found.problem
+            named = self._found(self._main)
+            self._candidates = named.candidates
+            self._main = named.ref or None
+            if named.note:
+                self._remark(named.note)
+            return named.problem
         if quiet or self._settings.model.name is not None:
             return ""
         if self._main is not None:
             provider = self._main.partition("/")[0]
-            account = next(one for one in self.accounts.all() if one.provider.name == provider)
+            account = next(candidate for candidate in self.accounts.all() if candidate.provider.name == provider)
             source = account.variable or "the stored key"
             self._remark(
                 f"No model selected; using {self._main}, the default for {source}. /model or -m selects another."
@@ -224,12 +224,12 @@ class ModelSupply:
         near = [offer for offer in self._asked("No model is configured") if offer.listed or offer.running]
         able = [offer for offer in near if does_chat(offer)]
         if len(able) == 1:
-            ref, place = able[0].ref, self._resolve(able[0].ref, None, None).base_url
+            ref, address = able[0].ref, self._resolve(able[0].ref, None, None).base_url
             if self._options.plain and not able[0].listed:  # nobody has named this server
-                self._tell(f"No model is configured. {ref} answers at {place}: /model {ref} uses it.")
+                self._tell(f"No model is configured. {ref} answers at {address}: /model {ref} uses it.")
                 return ""
             self._main = ref
-            self._remark(f"No model selected; using {ref} at {without_password(place)}, the only one offered.")
+            self._remark(f"No model selected; using {ref} at {without_password(address)}, the only one offered.")
             return ""
         if not able:
             return " ".join((no_model(self._environment), *self.unlisted))
@@ -259,24 +259,24 @@ class ModelSupply:
         name found nowhere else."""
         if self._offered is None:
             known = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
-            found = find_model(name, known)
-            if found.ref and not any(account.elsewhere and account.key != "missing" for account in self.accounts.all()):
-                return found
+            named = find_model(name, known)
+            if named.ref and not any(account.elsewhere and account.key != "missing" for account in self.accounts.all()):
+                return named
             if self._opens_nothing:
-                return found
+                return named
             self._asked(f"{name} is no known model")
-        found = find_model(name, self._offered or ())
-        if found.ref or found.candidates:
-            return found
+        named = find_model(name, self._offered or ())
+        if named.ref or named.candidates:
+            return named
         if "/" in name:
             try:
                 self._resolve(name, None, None)
             except ProviderSetupError as error:  # no such provider
-                return replace(found, problem=str(error))
+                return replace(named, problem=str(error))
         elif self._silent:
             problem = f"cannot look up {name!r}: {' '.join(self._silent)}"
-            return replace(found, problem=problem)
-        return found
+            return replace(named, problem=problem)
+        return named
 
     def _go_on_with(self, model: str, address: str) -> str:
         """Continue with the model of an earlier run; a sentence if it is no longer usable."""
@@ -293,17 +293,17 @@ class ModelSupply:
     def _pin(self, model: str, address: str) -> None:
         """Keep this address for the model, unless environment or settings name a server of the user's own: it may have
         restarted at another port."""
-        here = self._address(model)
-        if here == address:  # it may include a password, which was not recorded
+        current = self._address(model)
+        if current == address:  # it may include a password, which was not recorded
             return
-        if here and is_local(here):
-            self._tell(f"Continuing with {here}; this session used {address} before.")
+        if current and is_local(current):
+            self._tell(f"Continuing with {current}; this session used {address} before.")
             return
         self._pinned[model] = address
-        if here:
+        if current:
             self._tell(
-                f"Continuing with {address}, where this session started. Your settings now name {here}; "
-                f"use --base-url {here} to switch."
+                f"Continuing with {address}, where this session started. Your settings now name {current}; "
+                f"use --base-url {current} to switch."
             )
 
     def _address(self, model: str) -> str:
@@ -329,11 +329,11 @@ class ModelSupply:
             return _scripted(self._options)
         name = wanted = expand(model, self._settings)
         if not self._is_reference(name):
-            found = find_model(name, self._known())
-            if found.ref or "/" not in name:
-                name = found.ref
+            named = find_model(name, self._known())
+            if named.ref or "/" not in name:
+                name = named.ref
             if not name:
-                raise ModelUnavailable(found.problem)
+                raise ModelUnavailable(named.problem)
         try:
             setting, key = window_setting(self._settings, name)
             client = self.windows.client(partial(self._resolve, name), ".".join(key) if setting is not None else "")
@@ -392,8 +392,8 @@ class ModelSupply:
         self._settings = settings
         prices = own_prices(settings)
         self.own_prices.update(prices)
-        for gone in self.own_prices.keys() - prices.keys():
-            del self.own_prices[gone]
+        for removed in self.own_prices.keys() - prices.keys():
+            del self.own_prices[removed]
         self._offered = None
 
     def _keep_price(self, model: str, price: Price) -> str:
@@ -455,23 +455,23 @@ class ModelSupply:
         servers = [server for server in servers if _port(server.base_url) not in asked]
         loading = (LOADING.format(host_key(server.base_url)) for server in servers if server.loading)
         self.unlisted = tuple(filter(None, (*(account.problem for account in accounts), *self._silent, *loading)))
-        listed = [offer for found, _ in lists for offer in found]
+        listed = [offer for listing, _ in lists for offer in listing]
         named = named_models(self._settings)
-        found = await asyncio.to_thread(
+        available = await asyncio.to_thread(
             lambda: offers(load_catalog(), accounts, servers, utc_now(), named, listed),
         )
-        self._offered = await asyncio.to_thread(self._ordered, found)
+        self._offered = await asyncio.to_thread(self._ordered, available)
         shown = chatting(self._offered, (self._main or "", *named))
         self.omitted = sum(offer.usable for offer in self._offered) - sum(offer.usable for offer in shown)
         return shown
 
-    def _ordered(self, found: Sequence[ModelOffer]) -> tuple[ModelOffer, ...]:
+    def _ordered(self, available: Sequence[ModelOffer]) -> tuple[ModelOffer, ...]:
         """The offers with the user's settings, the likeliest first."""
         windows = self._settings.models.window
         own = {ref: prices.at(utc_now()) for ref, prices in self.own_prices.items()}
         known = [
             replace(offer, rates=own.get(offer.ref, offer.rates), window=windows.get(offer.ref, offer.window))
-            for offer in found
+            for offer in available
         ]
         return likeliest_first(known, (*self._candidates, *named_models(self._settings)))
 
@@ -523,7 +523,7 @@ class ModelSupply:
         return await asyncio.to_thread(known), ""
 
     def _info(self, provider: str, model: EndpointModel, table: WindowTable) -> ModelInfo:
-        config = next((one for one in self.accounts.custom if one.name == provider), None)
+        config = next((candidate for candidate in self.accounts.custom if candidate.name == provider), None)
         local = config is not None and config.local
         setting = config.window if config is not None else None
         return model_info(provider, model.id, local=local, asked=model, setting=setting, table=table)
@@ -561,11 +561,11 @@ class ModelSupply:
         from swecli.core.sign_in.tokens import definitions
 
         if provider.name not in self._sign_ins:
-            place = origin_of(provider.base_url)
+            origin = origin_of(provider.base_url)
             self._sign_ins[provider.name] = SignedIn(
                 provider.name,
                 definitions()[provider.name],
-                partial(self.accounts.stored_key, provider.name, place),
+                partial(self.accounts.stored_key, provider.name, origin),
                 partial(self.accounts.keep_sign_in, provider),
                 self._data,
             )

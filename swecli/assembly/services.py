@@ -100,7 +100,7 @@ def build_services(
         unusable(options, startup),
     )
     texts = prompt_texts(options, instructions, files, features)
-    extensions = tuple(one for feature in features for one in feature.extensions)
+    extensions = tuple(extension for feature in features for extension in feature.extensions)
     monitor = token_monitor(options, startup)
     values = adjustable(options, startup)
 

@@ -48,7 +48,7 @@ class Startup(Struct, frozen=True):
     def key_variables(self) -> frozenset[str]:
         """Variables that hold a provider's key according to the settings, whatever their names."""
         providers = self.loaded.settings.providers.values()
-        return frozenset(one.api_key_env for one in providers if one.api_key_env)
+        return frozenset(provider.api_key_env for provider in providers if provider.api_key_env)
 
     @property
     def child_environment(self) -> dict[str, str]:

@@ -192,12 +192,12 @@ def _settings_shown(options: LaunchOptions, words: str) -> tuple[DisplayBlock, .
     from swecli.core.protocol.blocks import TextBlock
 
     wanted = words.casefold().split()
-    found = [
+    settings = [
         each
         for each in SettingsFiles(options, dict(os.environ)).described()
         if all(word in f"{each.name} {each.about} {'' if each.secret else each.shown}".casefold() for word in wanted)
     ]
-    return (settings_table(found) if found else TextBlock(f"No setting matches {words!r}; /config lists all."),)
+    return (settings_table(settings) if settings else TextBlock(f"No setting matches {words!r}; /config lists all."),)
 
 
 def _permissions_shown(options: LaunchOptions, _words: str) -> tuple[DisplayBlock, ...]:
@@ -261,7 +261,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = main_parser()
     try:
-        found = parser.parse_args(arguments)
+        namespace = parser.parse_args(arguments)
     except UsageError:
         if answer := answer_to(arguments):
             raise UsageError(answer) from None
@@ -270,8 +270,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         if mistyped := _mistyped(parser, arguments):
             raise UsageError(mistyped) from None
         raise
-    _no_subcommand(found.prompt, arguments)
-    return found
+    _no_subcommand(namespace.prompt, arguments)
+    return namespace
 
 
 def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:

@@ -47,13 +47,13 @@ def list_servers(arguments: Sequence[str]) -> int:
 
     folder = working_directory(chosen.cwd)
     startup = _startup(folder)
-    found, problems = definitions_of(startup, folder)
+    servers, problems = definitions_of(startup, folder)
     others, other_problems = importable(startup, folder)
     decisions = decisions_of(startup.paths, folder)
     for problem in (*problems, *other_problems):
         complain(f"swecli: {problem}")
     lines: list[str] = []
-    for one in found:
+    for one in servers:
         off = not one.enabled or decisions.of(one.name).get("off")
         waits = one.asks and decisions.verdict(one) != "approved"
         state = "off" if off else (decisions.verdict(one) or "needs approval") if waits else "on"
@@ -64,7 +64,7 @@ def list_servers(arguments: Sequence[str]) -> int:
             lines.append(f"{one.name}  {state}  {one.line}  ({one.origin})")
     if not lines and not chosen.json:
         lines = ["No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …]"]
-    new = sum(one.name not in {server.name for server in found} for one in others)
+    new = sum(one.name not in {server.name for server in servers} for one in others)
     if new and not chosen.json:
         lines.append(f"{plural(new, 'server')} of other agents can be imported: swecli mcp import")
     if (folder / ".mcp.json").exists() and not startup.trust.trusts:
@@ -133,13 +133,13 @@ def add(arguments: Sequence[str]) -> int:
 
 
 def _pairs(given: Sequence[str], sign: str, option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in given:
-        name, there, value = one.partition(sign)
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, there, value = text.partition(sign)
         if not there or not name.strip():
-            raise UsageError(f"{option} wants NAME{sign}VALUE, not {one!r}")
-        found[name.strip()] = value if sign == "=" else value.strip()  # blanks belong to a variable, not to a header
-    return found
+            raise UsageError(f"{option} wants NAME{sign}VALUE, not {text!r}")
+        pairs[name.strip()] = value if sign == "=" else value.strip()  # blanks belong to a variable, not to a header
+    return pairs
 
 
 def _file(scope: str, folder: Path) -> Path:
@@ -210,7 +210,7 @@ def remove(arguments: Sequence[str]) -> int:
     folder = working_directory(chosen.cwd)
     from swecli.core.mcp.definitions import usable_name
 
-    gone: list[str] = []
+    removed: list[str] = []
     for scope in (chosen.scope,) if chosen.scope else ("user", "project"):
         file = _file(scope, folder)
         with _one_change():
@@ -218,12 +218,12 @@ def remove(arguments: Sequence[str]) -> int:
             rest = {name: entry for name, entry in known.items() if chosen.name not in (name, usable_name(name))}
             if rest != known:
                 _write(file, rest)
-                gone.append(f"Removed {chosen.name} from {file}.")
-    if not gone:
+                removed.append(f"Removed {chosen.name} from {file}.")
+    if not removed:
         raise UsageError(
             f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
         )
-    return _print(gone)
+    return _print(removed)
 
 
 def import_servers(arguments: Sequence[str]) -> int:
@@ -236,33 +236,36 @@ def import_servers(arguments: Sequence[str]) -> int:
 
     folder = working_directory(chosen.cwd)
     files = [Path(chosen.file).absolute()] if chosen.file else [folder / name for name in OTHER_FILES]
-    found: dict[str, ServerDefinition] = {}
+    by_name: dict[str, ServerDefinition] = {}
     for file in files:
         servers, problems = read_file(file, "user")
         for problem in problems:
             complain(f"swecli: {problem}")
-        for one in servers:
-            found.setdefault(one.name, one)
-    if not found:
+        for server in servers:
+            by_name.setdefault(server.name, server)
+    if not by_name:
         raise UsageError(f"no servers in {', '.join(map(str, files))}")
-    unknown = [name for name in chosen.only if name not in found]
+    unknown = [name for name in chosen.only if name not in by_name]
     if unknown:
-        raise UsageError(f"no server {', '.join(unknown)}; there are: {', '.join(found)}")
-    wanted = list(found) if chosen.all else list(chosen.only)
+        raise UsageError(f"no server {', '.join(unknown)}; there are: {', '.join(by_name)}")
+    wanted = list(by_name) if chosen.all else list(chosen.only)
     if not wanted:
-        lines = [f"{one.name}  {'; '.join((one.line, *one.given))}  ({one.origin})" for one in found.values()]
+        lines = [
+            f"{server.name}  {'; '.join((server.line, *server.given))}  ({server.origin})"
+            for server in by_name.values()
+        ]
         return _print([*lines, "Import them with --all."])
     own = _file("user", folder)
     with _one_change():
         known = _read(own)
-        kept = [name for name in wanted if name in known]
-        new = {name: as_json(found[name]) for name in wanted if name not in known}
+        existing = [name for name in wanted if name in known]
+        new = {name: as_json(by_name[name]) for name in wanted if name not in known}
         _write(own, {**known, **new})
-    lines = [f"Added {name} to {own}{'' if found[name].enabled else ', switched off as it was'}." for name in new]
+    lines = [f"Added {name} to {own}{'' if by_name[name].enabled else ', switched off as it was'}." for name in new]
     for name in new:
-        if missing := [one for one in found[name].variables if one not in os.environ]:
+        if missing := [variable for variable in by_name[name].variables if variable not in os.environ]:
             lines.append(f"{name} needs {', '.join(missing)} in your environment.")
-    return _print(lines + [f"{name} already exists." for name in kept])
+    return _print(lines + [f"{name} already exists." for name in existing])
 
 
 def approve(arguments: Sequence[str]) -> int:
@@ -285,15 +288,15 @@ def approve(arguments: Sequence[str]) -> int:
 def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
     from swecli.core.mcp.configured import definitions_of
 
-    found, problems = definitions_of(startup, folder)
+    servers, problems = definitions_of(startup, folder)
     for problem in problems:
         complain(f"swecli: {problem}")
-    definition = next((one for one in found if one.name == name), None)
+    definition = next((server for server in servers if server.name == name), None)
     if definition is None:
         if not startup.trust.trusts and os.path.exists(folder / ".mcp.json"):
             why = "this folder is not trusted, so its .mcp.json is ignored"
             raise UsageError(f"no server {name!r}: {why}. Trust it first: swecli permissions trust")
-        raise UsageError(f"no server {name!r}; there are: {', '.join(one.name for one in found) or 'none'}")
+        raise UsageError(f"no server {name!r}; there are: {', '.join(server.name for server in servers) or 'none'}")
     return definition
 
 

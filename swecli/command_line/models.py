@@ -128,17 +128,17 @@ def models(arguments: Sequence[str]) -> int:
     offers = asyncio.run(supply.offers())
     for problem in supply.unlisted:
         complain(f"warning: {problem}")
-    found = matching(offers, " ".join(words)) if words else [offer for offer in offers if offer.usable]
-    if not found and len(words) == 1 and "/" in words[0] and (can := supply.capabilities(words[0])):
+    matches = matching(offers, " ".join(words)) if words else [offer for offer in offers if offer.usable]
+    if not matches and len(words) == 1 and "/" in words[0] and (can := supply.capabilities(words[0])):
         return _show([capability_table(words[0], can)])  # a server need not list what it has
-    if not found:
-        said = f"no known model matches {' '.join(words)!r}" if words else supply.nothing_chosen
-        raise StartError(said, ExitCode.CONFIG)
+    if not matches:
+        reason = f"no known model matches {' '.join(words)!r}" if words else supply.nothing_chosen
+        raise StartError(reason, ExitCode.CONFIG)
     left_out = omitted(supply.omitted)
-    blocks: list[DisplayBlock] = [model_table(found)]
+    blocks: list[DisplayBlock] = [model_table(matches)]
     if left_out and not words:
         blocks.append(TextBlock(left_out, "dim"))
-    for offer in named(found, " ".join(words)) if words else ():
+    for offer in named(matches, " ".join(words)) if words else ():
         blocks += (TextBlock(""), capability_table(offer.ref, supply.capabilities(offer.ref)))
     return _show(blocks)
 
@@ -160,12 +160,12 @@ def login(arguments: Sequence[str]) -> int:
     startup = read_startup(Path.cwd(), dict(os.environ), {})
     accounts = accounts_of(startup)
     try:
-        found = accounts.find(provider)
-        if found.sign_in:
+        config = accounts.find(provider)
+        if config.sign_in:
             from swecli.command_line.sign_in import sign_in
 
-            return print_text(f"{sign_in(accounts, found, chosen.client_id)}\n")
-        notice = accounts.store(found.name, _read_key(provider))
+            return print_text(f"{sign_in(accounts, config, chosen.client_id)}\n")
+        notice = accounts.store(config.name, _read_key(provider))
     except AccountError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
     return print_text(f"{notice}\n")
@@ -182,8 +182,8 @@ def logout(arguments: Sequence[str]) -> int:
 
     store = KeyStore(user_paths(os.environ).config)
     try:
-        said = "swecli logout"
-        notice = stored_text(store.entries(), said) if provider is None else forget(store, provider, said)
+        command = "swecli logout"
+        notice = stored_text(store.entries(), command) if provider is None else forget(store, provider, command)
         notice += _told_limits(store, user_paths(os.environ).data) if provider is None else ""
     except KeyStoreError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error

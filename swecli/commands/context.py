@@ -229,13 +229,13 @@ LONGEST_TITLE = 100
 
 def _show_item(session: Session, name: str) -> CommandResult:
     picture = session.inspection.picture()
-    item = next((one for one in picture.items if one.id == name), None) if picture is not None else None
+    item = next((entry for entry in picture.items if entry.id == name), None) if picture is not None else None
     if item is None:
         return CommandResult.text(f"Unknown item {name!r}; /context items lists them.", "warning")
-    sent, said = session.inspection.text(item)
-    if not said:
+    sent, original = session.inspection.text(item)
+    if not original:
         return CommandResult.text(sent or "(nothing)")
-    return CommandResult.text(f"Sent in its place:\n{sent or '(nothing)'}\n\nOriginal:\n{said}")
+    return CommandResult.text(f"Sent in its place:\n{sent or '(nothing)'}\n\nOriginal:\n{original}")
 
 
 def context_text(view: SessionView, *, automatic: bool = False) -> str:
@@ -349,12 +349,12 @@ async def _run_recall(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         return CommandResult.text("Search words, or an id such as t12.result: /recall database port", "warning")
     key = "id" if _ID.fullmatch(arguments) else "query"
-    found = await session.command_tools.run("recall", {key: arguments})
-    if found.is_error:
-        return CommandResult.text(found.text, "error")
-    if found.text == NOTHING_RECALLED:
+    result = await session.command_tools.run("recall", {key: arguments})
+    if result.is_error:
+        return CommandResult.text(result.text, "error")
+    if result.text == NOTHING_RECALLED:
         return CommandResult.text("No match among removed items. /find searches everything.", "dim")
-    return CommandResult.text(found.text.replace(_FOR_THE_MODEL, "/recall with an id shows one in full."))
+    return CommandResult.text(result.text.replace(_FOR_THE_MODEL, "/recall with an id shows one in full."))
 
 
 RECALL = SlashCommand(

@@ -209,8 +209,8 @@ def _with_features() -> tuple[SlashCommand, ...]:
     """Those of the features among swecli's own."""
     listed = list(_OWN)
     for wiring in wirings():
-        place = next(place for place, command in enumerate(listed) if command.name == wiring.before)
-        listed[place:place] = wiring.commands()
+        index = next(index for index, command in enumerate(listed) if command.name == wiring.before)
+        listed[index:index] = wiring.commands()
     return tuple(listed)
 
 
@@ -226,7 +226,7 @@ def commands_of(session: Session) -> tuple[SlashCommand, ...]:
 
 def session_commands(session: Session) -> tuple[SlashCommand, ...]:
     """Commands of a session that are not swecli's own."""
-    own = (one for one in custom_commands(session) if find(one.name) is None)
+    own = (command for command in custom_commands(session) if find(command.name) is None)
     return (*own, *prompt_commands(session))
 
 

@@ -48,9 +48,9 @@ async def _run_rewind(session: Session, arguments: str) -> CommandResult:
         if not session.rewinds.undoable:
             return CommandResult.text("There is no rewind to undo.", "error")
         effect = session.prices.rewind_undo()
-        found = priced(session, UndoRewind(), effect, "Undo the rewind")
+        result = priced(session, UndoRewind(), effect, "Undo the rewind")
         await session.worked()
-        return found
+        return result
     points = await session.rewinds.points()
     if not words or words == ["list"]:
         listed = rewind_table(points, time.time())

@@ -44,8 +44,8 @@ def _new_instructions(view: SessionView) -> tuple[str, ...]:
     for path in view.instructions:
         with contextlib.suppress(OSError):  # removed meanwhile
             known.append(read_head(Path(path), MAX_BYTES).digest)
-    found = nested_instructions(view.cwd, project_root(view.cwd), known, rules=False)
-    return tuple(path for path in found.paths if path not in view.instructions)
+    nested = nested_instructions(view.cwd, project_root(view.cwd), known, rules=False)
+    return tuple(path for path in nested.paths if path not in view.instructions)
 
 
 SHOWN_RULES = 12

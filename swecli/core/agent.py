@@ -461,15 +461,15 @@ def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], 
     """
     known = {tool.name: tool for tool in builtin_tools()}
     tools: list[AnyTool] = []
-    for one in given:
-        if isinstance(one, str):
-            if one not in known:
-                raise ValueError(f"unknown tool {one!r}; tools: {', '.join(known)}")
-            tools.append(known[one])
-        elif isinstance(one, Tool):
-            tools.append(cast("AnyTool", one))
+    for item in given:
+        if isinstance(item, str):
+            if item not in known:
+                raise ValueError(f"unknown tool {item!r}; tools: {', '.join(known)}")
+            tools.append(known[item])
+        elif isinstance(item, Tool):
+            tools.append(cast("AnyTool", item))
         else:
-            tools.append(FunctionTool(one))
+            tools.append(FunctionTool(item))
     names = [tool.name for tool in tools]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -524,15 +524,15 @@ class _SpilledLog:
     def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
         """Facts above ``after`` and up to ``upto``, in order, ``limit`` at most. For a thread of its own."""
         newest, pages = self._newest, self._pages  # in this order: a page may be spilled in between
-        found: list[Event] = []
+        events: list[Event] = []
         for _, ticket in pages[bisect_right(pages, after, key=itemgetter(0)) :]:
-            if len(found) >= limit or (found and found[-1].seq >= upto):
+            if len(events) >= limit or (events and events[-1].seq >= upto):
                 break
-            found += [event for event in self._spill.get(ticket) if after < event.seq <= upto]
+            events += [event for event in self._spill.get(ticket) if after < event.seq <= upto]
         else:
-            known = found[-1].seq if found else after
-            found += [event for event in newest if known < event.seq <= upto]
-        return found[:limit]
+            known = events[-1].seq if events else after
+            events += [event for event in newest if known < event.seq <= upto]
+        return events[:limit]
 
     def begin_of(self, turns: int) -> int:
         """Beginning of the newest ``turns`` turns; 0 if there are fewer."""

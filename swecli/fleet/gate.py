@@ -65,8 +65,8 @@ class GatedClient:
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """Ask, then send. A refused request fails as one whose account is empty: nothing repeats it."""
         info, size = self.info, estimate(request)
-        place = info.address or info.provider
-        refusal = await self._door.ask(place, size)
+        address = info.address or info.provider
+        refusal = await self._door.ask(address, size)
         if refusal:
             self._door.refusal = refusal
             yield Failed(ProviderError("quota", refusal))
@@ -94,7 +94,7 @@ class GatedClient:
             usage = usage or (Usage(input_total=size) if begun else Usage(0, output_total=0))
             price = self._price(info.ref, usage) if begun else "0"
             least = size // LEAST if begun else 0  # a server that reports nothing must not make the run endless
-            self._door.spent(Spent(place, max(usage.total, least), price, pause))
+            self._door.spent(Spent(address, max(usage.total, least), price, pause))
 
     async def close(self) -> None:
         await self._client.close()

@@ -179,8 +179,8 @@ def extend_selection(widget: Widget) -> None:
     x, y = widget.app.mouse_position
     x = min(max(x, region.x), region.right - 1)
     y = min(max(y, region.y), region.bottom - 1)
-    found, offset = screen.get_widget_and_offset_at(x, y)
-    if found is widget and offset is not None and isinstance(widget.parent, Widget):
+    hovered, offset = screen.get_widget_and_offset_at(x, y)
+    if hovered is widget and offset is not None and isinstance(widget.parent, Widget):
         screen._select_state = state.update_end(  # pyright: ignore[reportPrivateUsage] - no public way to it
             state.screen_offset, SelectEnd(widget.parent, widget, offset)
         )

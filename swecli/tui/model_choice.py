@@ -97,8 +97,8 @@ class ModelChoice:
     async def keep(self, ref: str) -> None:
         """Make a picked model the default and report where that was written."""
         try:
-            if said := await asyncio.to_thread(self._program.keep_model, ref):
-                self._screen.flash(said)
+            if message := await asyncio.to_thread(self._program.keep_model, ref):
+                self._screen.flash(message)
         except ValueError as error:
             self._screen.flash(f"For this session only: {error}")
 

@@ -48,8 +48,8 @@ class ConfigProblem(Struct, frozen=True):
     """The file, or the folder ``source`` that holds it, may not be opened."""
 
     def __str__(self) -> str:
-        place = f"{self.source}:{self.line}" if self.line else self.source
-        return f"{place}: {self.message}"
+        location = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{location}: {self.message}"
 
 
 class ConfigError(Exception):
@@ -121,9 +121,9 @@ def _bytes(path: Path) -> bytes | None:
 
 
 def _place(message: str, text: str) -> tuple[int | None, str]:
-    found = re.search(r" \(at line (\d+), column \d+\)$", message)
-    if found:
-        return int(found.group(1)), message[: found.start()]
+    match = re.search(r" \(at line (\d+), column \d+\)$", message)
+    if match:
+        return int(match.group(1)), message[: match.start()]
     if message.endswith("(at end of document)"):
         return text.rstrip("\n").count("\n") + 1, message.removesuffix(" (at end of document)")
     return None, message
@@ -159,8 +159,8 @@ def typed_value(text: str, *, words: bool, many: bool, switch: bool = False) -> 
     stripped = text.strip()
     if not stripped:
         raise ValueError("is empty; a value is missing")
-    if switch and (said := yes_or_no(stripped)) is not None:
-        return said
+    if switch and (answer := yes_or_no(stripped)) is not None:
+        return answer
     if words and stripped[0] not in "\"'[{":
         return [stripped] if many else stripped
     try:
@@ -168,12 +168,12 @@ def typed_value(text: str, *, words: bool, many: bool, switch: bool = False) -> 
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         if words and stripped[0] not in "[{":
             return [stripped] if many else stripped
-        said = str(error).partition(" (at ")[0]
-        raise ValueError(f"is not a TOML value: {said}") from None
+        answer = str(error).partition(" (at ")[0]
+        raise ValueError(f"is not a TOML value: {answer}") from None
     if set(value) != {"value"}:
         raise ValueError("must be one value on one line")
-    found: object = value["value"]
-    return [found] if many and not isinstance(found, list) else cast("Any", found)
+    parsed: object = value["value"]
+    return [parsed] if many and not isinstance(parsed, list) else cast("Any", parsed)
 
 
 def key_parts(text: str) -> tuple[str, ...]:
@@ -254,12 +254,12 @@ def _scan(line: str, depth: int, quote: str) -> tuple[int, str]:
         token = _TOKEN.search(line, position)
         if token is None:
             break
-        found, position = token.group(), token.end()
-        if found in ('"""', "'''"):
-            quote = found
-        elif found in ("[", "{"):
+        symbol, position = token.group(), token.end()
+        if symbol in ('"""', "'''"):
+            quote = symbol
+        elif symbol in ("[", "{"):
             depth += 1
-        elif found in ("]", "}"):
+        elif symbol in ("]", "}"):
             depth -= 1
     return depth, quote
 
@@ -293,8 +293,8 @@ class Origin(Struct, frozen=True):
     line: int | None = None
 
     def __str__(self) -> str:
-        place = f"{self.source}:{self.line}" if self.line else self.source
-        return place or self.layer
+        location = f"{self.source}:{self.line}" if self.line else self.source
+        return location or self.layer
 
 
 class ConfiguredRule(Struct, frozen=True):
@@ -468,7 +468,7 @@ def _file(
         return {}
     data, text = read
     lines = key_lines(text)
-    found: dict[Path_, _Value] = {}
+    values: dict[Path_, _Value] = {}
     problems: list[ConfigProblem] = []
     for written, value in _leaves(data, path, lines):
         origin, key = Origin(layer, str(path), line_of(lines, written)), canonical(written)
@@ -479,8 +479,8 @@ def _file(
                 f"{origin}: {'.'.join(key)} is ignored here: project files can only tighten. Set it in your own "
                 "settings, or see `swecli permissions accept`."
             )
-        elif key in found:
-            same = f"{'.'.join(written)} is already set in line {found[key].origin.line} under another name"
+        elif key in values:
+            same = f"{'.'.join(written)} is already set in line {values[key].origin.line} under another name"
             problems.append(ConfigProblem(str(path), origin.line, f"{same}: use only one"))
         else:
             inside = {
@@ -488,10 +488,10 @@ def _file(
                 for part, line in lines.items()
                 if part[: len(written)] == written and len(part) > len(written)
             }
-            found[key] = _Value(value, origin, inside if isinstance(value, list | dict) else {})
+            values[key] = _Value(value, origin, inside if isinstance(value, list | dict) else {})
     if problems:
         raise ConfigError(problems)
-    return found
+    return values
 
 
 def _is_refused(
@@ -587,10 +587,10 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str], tried: Collect
     rules: list[ConfiguredRule] = []
     problems: list[ConfigProblem] = []
     for layer in layers:
-        for key, found in layer.items():
-            value = tuple(cast("list[Any]", found.value)) if isinstance(found.value, list) else found.value
+        for key, entry in layer.items():
+            value = tuple(cast("list[Any]", entry.value)) if isinstance(entry.value, list) else entry.value
             if key[0] == "approval" and key[1] in _RULE_LISTS:
-                problem = _add_rules(rules, key[1], value, found.origin)
+                problem = _add_rules(rules, key[1], value, entry.origin)
                 if problem:
                     problems.append(problem)
                     continue
@@ -599,12 +599,12 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str], tried: Collect
                 tree.setdefault(key[0], {}).setdefault(key[1], {})
                 continue
             if _is_hook(key) and isinstance(value, tuple):
-                _add_hooks(tree, origin_of, key, found)
+                _add_hooks(tree, origin_of, key, entry)
                 continue
             _put(tree, key, value)
             for old in [path for path in origin_of if path[: len(key)] == key]:
                 del origin_of[old]
-            origin_of.update({key: found.origin, **found.parts})
+            origin_of.update({key: entry.origin, **entry.parts})
     if problems:
         raise ConfigError(problems)
     settings = _checked(tree, origin_of)
@@ -615,8 +615,8 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str], tried: Collect
             continue  # looked up among the usable models when it is first needed
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
     for keys, message in contradictions(settings):
-        key = next((one for one in keys if one in origin_of), keys[0])
-        origin = next((found for path, found in origin_of.items() if path[: len(key)] == key), Origin("default"))
+        key = next((candidate for candidate in keys if candidate in origin_of), keys[0])
+        origin = next((entry for path, entry in origin_of.items() if path[: len(key)] == key), Origin("default"))
         named = message if key == keys[0] else f"(with {'.'.join(keys[0])}) {message}"
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {named}"))
     if problems:
@@ -638,7 +638,7 @@ def _checked(tree: Mapping[str, Any], origin_of: Mapping[Path_, Origin]) -> Sett
             continue
         named = cast("dict[str, Any]", given).items()
         sections[section] = {
-            name: _section(NAMED[section], (section, name), one, origin_of, problems) for name, one in named
+            name: _section(NAMED[section], (section, name), table, origin_of, problems) for name, table in named
         }
     if problems:
         raise ConfigError(problems)
@@ -668,17 +668,17 @@ def _add_rules(rules: list[ConfiguredRule], effect: RuleList, value: object, ori
     return None
 
 
-def _add_hooks(tree: dict[str, Any], origin_of: dict[Path_, Origin], key: Path_, found: _Value) -> None:
+def _add_hooks(tree: dict[str, Any], origin_of: dict[Path_, Origin], key: Path_, entry: _Value) -> None:
     """Append the hooks of one file to those of the files before it."""
     earlier = cast("tuple[object, ...]", tree.get("hooks", {}).get(key[1], ()))
-    _put(tree, key, (*earlier, *cast("list[object]", found.value)))
-    origin_of[key] = found.origin
-    for number in range(len(cast("list[object]", found.value))):
-        origin_of[(*key, str(len(earlier) + number))] = found.parts.get((*key, str(number)), found.origin)
-    for path, origin in found.parts.items():
+    _put(tree, key, (*earlier, *cast("list[object]", entry.value)))
+    origin_of[key] = entry.origin
+    for number in range(len(cast("list[object]", entry.value))):
+        origin_of[(*key, str(len(earlier) + number))] = entry.parts.get((*key, str(number)), entry.origin)
+    for path, origin in entry.parts.items():
         if len(path) > len(key) + 1:
-            place = len(earlier) + int(path[len(key)]) if path[len(key)].isdecimal() else 0
-            origin_of[(*key, str(place), *path[len(key) + 1 :])] = origin
+            index = len(earlier) + int(path[len(key)]) if path[len(key)].isdecimal() else 0
+            origin_of[(*key, str(index), *path[len(key) + 1 :])] = origin
 
 
 def _put(tree: dict[str, Any], key: Path_, value: object) -> None:
@@ -694,7 +694,9 @@ def _problems(error: InvalidError, section: Path_, origin_of: Mapping[Path_, Ori
         origin = next((origin_of[key[:end]] for end in range(len(key), 0, -1) if key[:end] in origin_of), None)
         if origin is None:
             # An error of a whole section: any of its keys may be the cause.
-            origin = next((found for path, found in origin_of.items() if path[:1] == key[:1]), Origin("default"))
+            origin = next(
+                (candidate for path, candidate in origin_of.items() if path[:1] == key[:1]), Origin("default")
+            )
         message = problem.message
         if problem.kind == "list" and _is_hook(key):
             message = f"must be a list of tables: [[{'.'.join(key)}]]"

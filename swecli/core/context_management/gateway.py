@@ -86,8 +86,8 @@ class RequestGateway(Struct):
     def _room(self, budget: Budget, request: ModelRequest) -> int:
         """Token limit of a request. The reserve for a turn's answer is available to a prompt with a shorter answer, so
         a summary of the whole conversation fits even if the next turn does not."""
-        kept = budget.window - budget.effective
-        answer = kept if request.max_output_tokens is None else min(kept, request.max_output_tokens)
+        reserve = budget.window - budget.effective
+        answer = reserve if request.max_output_tokens is None else min(reserve, request.max_output_tokens)
         return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
 
     def _trouble(self, budget: Budget, size: int, room: int, info: ModelInfo) -> ProviderError | None:

@@ -49,17 +49,17 @@ class ViewMeasure:
         """The view measured last: the next try often differs from it in few entries."""
 
     def measure(self, view: View) -> Budget:
-        found = self._known(view) or self._measured(view)
-        return self._context.monitor.budget(found.weighed, self._context.limits, self._info)
+        measured = self._known(view) or self._measured(view)
+        return self._context.monitor.budget(measured.weighed, self._context.limits, self._info)
 
     def _known(self, view: View) -> _Measured | None:
         """A view that was measured, or that differs little from one; None if it has to be measured as a whole."""
         before = (self._newest, self._whole)
-        found = next((one for one in before if one is not None and one.view is view), None)
-        for one in before if found is None else ():
-            found = found or (self._exchanged(one, view) if one is not None else None)
-        self._newest = found or self._newest
-        return found
+        known = next((measured for measured in before if measured is not None and measured.view is view), None)
+        for measured in before if known is None else ():
+            known = known or (self._exchanged(measured, view) if measured is not None else None)
+        self._newest = known or self._newest
+        return known
 
     def _measured(self, view: View) -> _Measured:
         own = view is self._ledger.view
@@ -97,11 +97,11 @@ class ViewMeasure:
         weighed = self._context.monitor.exchanged(known.weighed, before, after, self._info)
         return _Measured(view, messages, dead, weighed)
 
-    def _only_form(self, one: ViewEntry, other: ViewEntry) -> bool:
+    def _only_form(self, form: ViewEntry, other: ViewEntry) -> bool:
         """Whether two forms of one entry make messages that differ in nothing but content."""
-        entry = self._ledger.entries.get(one.id)
+        entry = self._ledger.entries.get(form.id)
         plain = entry is not None and entry.kind in ("result", "call", "text", "reasoning")
-        return plain and one.id == other.id and one.kind in _FORMS and other.kind in _FORMS
+        return plain and form.id == other.id and form.kind in _FORMS and other.kind in _FORMS
 
     def _with_their_messages(self, view: View, places: Collection[int]) -> Sequence[int]:
         """The places of all entries of the messages that have these."""
@@ -112,11 +112,11 @@ class ViewMeasure:
             return entry.message if entry is not None else view[at].id
 
         around: list[int] = []
-        for place in places:
-            if around and place <= around[-1]:
+        for index in places:
+            if around and index <= around[-1]:
                 continue
-            mine = owner(place)
-            start = end = place
+            mine = owner(index)
+            start = end = index
             while start and owner(start - 1) == mine:
                 start -= 1
             while end + 1 < len(view) and owner(end + 1) == mine:

@@ -97,13 +97,13 @@ def git_problem(
 def settings_of(cwd: str) -> tuple[str, ...]:
     try:
         folder = repository_of(cwd)
-        place = None if folder is None else git_directory(Path(folder))
-        if place is None:
+        directory = None if folder is None else git_directory(Path(folder))
+        if directory is None:
             return ()
-        common = common_directory(place)
+        common = common_directory(directory)
     except OSError:
         return ()
-    return tuple(dict.fromkeys(str(each) for each in (common / "config", place / "config.worktree")))
+    return tuple(dict.fromkeys(str(each) for each in (common / "config", directory / "config.worktree")))
 
 
 def harmful_settings(path: str) -> bool:
@@ -142,43 +142,43 @@ def _repository_problem(
     cwd: Path, roots: Sequence[str], environment: Mapping[str, str], *, submodules: bool
 ) -> str | None:
     for folder in (cwd, *cwd.parents):
-        place = folder / ".git"
+        directory = folder / ".git"
         try:
-            mode = os.lstat(place).st_mode
+            mode = os.lstat(directory).st_mode
         except (FileNotFoundError, NotADirectoryError):
             if _may_be_bare(folder):
                 return f"{folder} is laid out as a bare repository"
             continue
         if stat.S_ISREG(mode):
-            target = linked_target(read_text(place))
+            target = linked_target(read_text(directory))
             if not target:
-                return f"{place} is not understood"
-            place = Path(os.path.realpath(folder / target))
-            if inside(str(place), roots) is None and not _is_work_tree_of(place, folder):
+                return f"{directory} is not understood"
+            directory = Path(os.path.realpath(folder / target))
+            if inside(str(directory), roots) is None and not _is_work_tree_of(directory, folder):
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
-            return f"{place} is a link"
+            return f"{directory} is a link"
         personal = _personal_text(environment)
         own = _own_settings(personal)
-        problem = _directory_problem(place, folder, own, submodules=submodules)
-        problem = problem or _foreign_problem(place, folder, roots)
+        problem = _directory_problem(directory, folder, own, submodules=submodules)
+        problem = problem or _foreign_problem(directory, folder, roots)
         if problem is None:
             problem = _relative_program_problem(folder, personal)
             if problem is None and submodules:
-                problem = _hidden_submodule_problem(place, folder, personal)
+                problem = _hidden_submodule_problem(directory, folder, personal)
         return problem
     return None
 
 
-def _hidden_submodule_problem(place: Path, work_tree: Path, personal: str) -> str | None:
+def _hidden_submodule_problem(directory: Path, work_tree: Path, personal: str) -> str | None:
     """Problem with submodules that only git's objects name: git enters a repository that lies where they are."""
-    if _is_sparse(place / "index"):
+    if _is_sparse(directory / "index"):
         cause = "its index is sparse"
     elif "submodule" in personal.casefold():
         cause = "your git settings mention submodules"
     else:
         return None
-    if os.path.lexists(common_directory(place) / "modules") or _has_repository_below(work_tree):
+    if os.path.lexists(common_directory(directory) / "modules") or _has_repository_below(work_tree):
         return f"{cause}, and repositories in the work tree may be some, which bring their own settings"
     return None
 
@@ -236,61 +236,64 @@ def _has_repository_below(work_tree: Path) -> bool:
     return False
 
 
-def _is_work_tree_of(place: Path, folder: Path) -> bool:
+def _is_work_tree_of(directory: Path, folder: Path) -> bool:
     """Whether an outside repository lists the folder as one of its work trees, or is that of the submodule there: the
     folder alone could claim any."""
     try:
-        back = Path(read_text(place / "gitdir").strip())
+        back = Path(read_text(directory / "gitdir").strip())
     except FileNotFoundError:
-        return _is_submodule_at(place, folder)
+        return _is_submodule_at(directory, folder)
     except OSError:
         return False
-    return os.path.realpath(place / back) == os.path.realpath(folder / ".git")
+    return os.path.realpath(directory / back) == os.path.realpath(folder / ".git")
 
 
-def _is_submodule_at(place: Path, folder: Path) -> bool:
+def _is_submodule_at(directory: Path, folder: Path) -> bool:
     try:
-        settings = list(_settings(read_text(place / "config")))
+        settings = list(_settings(read_text(directory / "config")))
     except (OSError, _UnclearError):
         return False
-    return any(one.name == ("core", False, "worktree") and _leads_to(one.value, place, folder) for one in settings)
+    return any(
+        setting.name == ("core", False, "worktree") and _leads_to(setting.value, directory, folder)
+        for setting in settings
+    )
 
 
-def _leads_to(value: str, place: Path, work_tree: Path) -> bool:
+def _leads_to(value: str, directory: Path, work_tree: Path) -> bool:
     """Whether the value of ``core.worktree`` in the git directory names the work tree."""
     plain = re.fullmatch(r"[\w./@+-]+", value) is not None
-    return plain and os.path.realpath(place / value) == os.path.realpath(work_tree)
+    return plain and os.path.realpath(directory / value) == os.path.realpath(work_tree)
 
 
 def _own_settings(personal: str) -> frozenset[_Setting]:
     """The settings of the user's own configuration, which a repository may repeat without harm; none of what includes
     other files, whose place counts, nor of a text that is not understood."""
     try:
-        return frozenset(one for one in _settings(personal) if not one.name[0].startswith("include"))
+        return frozenset(setting for setting in _settings(personal) if not setting.name[0].startswith("include"))
     except _UnclearError:
         return frozenset()
 
 
-def _directory_problem(place: Path, work_tree: Path, own: frozenset[_Setting], *, submodules: bool) -> str | None:
-    common = common_directory(place)
-    if not _is_repository(place, common) or not os.path.lexists(common / "config"):
-        return f"{place} is not a complete repository"
-    for file in (f"{place}/HEAD", f"{place}/index", f"{common}/packed-refs"):
+def _directory_problem(directory: Path, work_tree: Path, own: frozenset[_Setting], *, submodules: bool) -> str | None:
+    common = common_directory(directory)
+    if not _is_repository(directory, common) or not os.path.lexists(common / "config"):
+        return f"{directory} is not a complete repository"
+    for file in (f"{directory}/HEAD", f"{directory}/index", f"{common}/packed-refs"):
         if os.path.lexists(file) and not os.path.isfile(file):
             return f"{file} is not an ordinary file"
     for name in _SHOWN:
-        if os.path.islink(f"{place}/{name}"):
-            return f"{place}/{name} is a link, and git would show what it leads to"
-    for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
+        if os.path.islink(f"{directory}/{name}"):
+            return f"{directory}/{name} is a link, and git would show what it leads to"
+    for config in dict.fromkeys((common / "config", common / "config.worktree", directory / "config.worktree")):
         problem = _config_problem(config, work_tree, own)
         if problem is not None:
             return f"{config} {problem}"
-    return _hook_problem(common / "hooks") or _index_problem(place, submodules=submodules)
+    return _hook_problem(common / "hooks") or _index_problem(directory, submodules=submodules)
 
 
-def _foreign_problem(place: Path, work_tree: Path, roots: Sequence[str]) -> str | None:
+def _foreign_problem(directory: Path, work_tree: Path, roots: Sequence[str]) -> str | None:
     """Problem with objects of another repository, whose text git would show, and with files that git waits for."""
-    common = common_directory(place)
+    common = common_directory(directory)
     for path in (*(f"{common}/{name}" for name in _READ), *(os.path.join(work_tree, name) for name in _READ_IN_TREE)):
         if os.path.lexists(path) and not os.path.isfile(path):
             return f"{path} is not an ordinary file"
@@ -314,10 +317,10 @@ def _may_be_bare(folder: Path) -> bool:
     return has >= {"HEAD", "commondir"} or has >= {"HEAD", "objects", "refs"}
 
 
-def _is_repository(place: Path, common: Path) -> bool:
+def _is_repository(directory: Path, common: Path) -> bool:
     """Whether git surely uses this git directory. It passes over an incomplete one, and takes the folder around it, or
     one above, for a repository."""
-    head = place / "HEAD"
+    head = directory / "HEAD"
     if os.path.islink(head) or not os.path.isfile(head) or not _HEAD.fullmatch(read_text(head)):
         return False
     return all(os.path.isdir(each) and os.access(each, os.X_OK) for each in (f"{common}/objects", f"{common}/refs"))
@@ -420,10 +423,10 @@ def is_harmless_option(word: str | None) -> bool:
     return _harmless(_Setting((section, "." in key, key), value, key))
 
 
-def _index_problem(place: Path, *, submodules: bool) -> str | None:
-    if any(name.startswith("sharedindex.") for name in os.listdir(place)):
+def _index_problem(directory: Path, *, submodules: bool) -> str | None:
+    if any(name.startswith("sharedindex.") for name in os.listdir(directory)):
         return "its index is split, which swecli can't check"
-    index = place / "index"
+    index = directory / "index"
     if not os.path.lexists(index):
         return None
     state = os.stat(index)

@@ -193,11 +193,11 @@ def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
 
 
 def uncovered(abi: int, *, network: bool, filtered: bool) -> tuple[str, ...]:
-    found = [] if filtered else ["modes, owners, times and attributes of your files"]
-    found += ["names of hidden files", "command lines of other processes"]
-    found += ["truncating files outside"] if abi < 3 else []
-    found += ["signals to other programs"] if abi < 6 else []
-    return (*found, *(("the network", "Unix sockets of other programs") if network else ()))
+    gaps = [] if filtered else ["modes, owners, times and attributes of your files"]
+    gaps += ["names of hidden files", "command lines of other processes"]
+    gaps += ["truncating files outside"] if abi < 3 else []
+    gaps += ["signals to other programs"] if abi < 6 else []
+    return (*gaps, *(("the network", "Unix sockets of other programs") if network else ()))
 
 
 def holds(abi: int, *, network: bool, filtered: bool) -> bool:
@@ -224,7 +224,7 @@ def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:
     for path in plan.paths("read"):
         grant(path, _READ)
     writable = plan.paths("write")
-    spared = (*plan.paths("read", "hidden", "denied"), *(one.path for one in plan.placeholders))
+    spared = (*plan.paths("read", "hidden", "denied"), *(placeholder.path for placeholder in plan.placeholders))
     for path in writable:
         # A folder above something protected is written through its other entries.
         for entry in _excluding(path, spared, disk):
@@ -241,18 +241,18 @@ def _excluding(path: str, left_out: tuple[str, ...], disk: Disk) -> list[str]:
     if inside(path, left_out):
         return []
     prefix = path.rstrip("/") + "/"
-    below = tuple(one for one in left_out if one.startswith(prefix))
+    below = tuple(excluded for excluded in left_out if excluded.startswith(prefix))
     if not below:
         return [path]
     names = disk.names(path)
     if len(names) > _MAX_ENTRIES:
         return []
-    found: list[str] = []
+    paths: list[str] = []
     for name in names:
         entry = posixpath.join(path, name)
         kind = disk.kind(entry)
         if kind == "directory":
-            found += _excluding(entry, below, disk)
+            paths += _excluding(entry, below, disk)
         elif kind in ("file", "other") and entry not in below:
-            found.append(entry)
-    return found
+            paths.append(entry)
+    return paths

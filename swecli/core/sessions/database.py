@@ -486,13 +486,13 @@ def _no_file(path: Path) -> str:
     """What is no file where SQLite opens one, with what to do: it would wait for the other end of a pipe, and speak of
     the disk. Empty if there is nothing like that."""
     for suffix in (*SIDE_FILES, "-journal"):
-        place = _beside(path, suffix)
+        side_file = _beside(path, suffix)
         try:
-            mode = (place.stat() if place.exists() else place.lstat()).st_mode
+            mode = (side_file.stat() if side_file.exists() else side_file.lstat()).st_mode
         except OSError:
             continue  # there is none; other faults are SQLite's to tell
         if not stat.S_ISREG(mode):
-            return f"{place.name} is {_KINDS.get(stat.S_IFMT(mode), 'a device')}; move it away"
+            return f"{side_file.name} is {_KINDS.get(stat.S_IFMT(mode), 'a device')}; move it away"
     return ""
 
 
@@ -519,28 +519,30 @@ def _mend(opening: _Opening, damage: str) -> str:
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(_connect(fresh, Sharing.LOG if has_locks(path.parent) else Sharing.DOT_FILE)) as connection:
             _migrate(connection, None, opening.migrations, [])
-            kept = purpose.rescue(path, connection)
+            outcome = purpose.rescue(path, connection)
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
             fresh.unlink()
         raise _Unusable(f"it is damaged: {damage}; cannot copy the readable data: {_reason(error)}") from error
     target = _move_aside(path)
     fresh.rename(path)
-    return f"The {purpose.name} was damaged ({damage}). It was kept as {target}. {kept}."
+    return f"The {purpose.name} was damaged ({damage}). It was kept as {target}. {outcome}."
 
 
 def _abandoned(path: Path) -> list[Path]:
     """New databases of repairs that a kill ended, oldest first. If the file itself is missing, the newest one is
     complete: the damaged file is moved only then."""
-    found = (one for one in path.parent.glob(f"{path.name}.fresh-*") if one.name.rpartition("-")[2].isdecimal())
-    return sorted(found, key=lambda one: one.stat().st_mtime)
+    files = (file for file in path.parent.glob(f"{path.name}.fresh-*") if file.name.rpartition("-")[2].isdecimal())
+    return sorted(files, key=lambda file: file.stat().st_mtime)
 
 
 def _complete(opening: _Opening, fresh: Path) -> str:
     """Finish a repair that a kill ended after the damaged file was moved; returns the sentence for the user."""
     path = opening.path
-    kept = sorted(one for one in path.parent.glob(f"{path.name}{ASIDE}*") if not one.name.endswith(("-wal", "-shm")))
-    target = kept[-1] if kept else name_aside(path)
+    set_aside = sorted(
+        file for file in path.parent.glob(f"{path.name}{ASIDE}*") if not file.name.endswith(("-wal", "-shm"))
+    )
+    target = set_aside[-1] if set_aside else name_aside(path)
     for suffix in SIDE_FILES[1:]:  # of the damaged file: its log must not be applied to the new one
         with suppress(FileNotFoundError):
             _beside(path, suffix).rename(_beside(target, suffix))
@@ -700,8 +702,8 @@ def _migrate(
     try:
         _take_steps(connection, migrations)
     except sqlite3.Error as error:
-        kept = f"; it is unchanged, a copy is {copy}" if copy else ""
-        raise _Unusable(f"migrating it from version {version} to {len(migrations)} failed: {error}{kept}") from error
+        note = f"; it is unchanged, a copy is {copy}" if copy else ""
+        raise _Unusable(f"migrating it from version {version} to {len(migrations)} failed: {error}{note}") from error
     if copy is not None:
         problems.append(
             f"The session database was migrated to version {len(migrations)}; {copy} is a backup of the old one."

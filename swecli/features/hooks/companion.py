@@ -173,9 +173,9 @@ class SessionHooks(CallCompanion):
         for event, text in waiting:
             item = self._recorder.new_item("t")
             self._recorder.emit(ItemStarted(item, "attachment", "hook", event))
-            said = ToolResultPart(item, "hook", f"[Added by the user's {event} hook]\n{text}")
+            part = ToolResultPart(item, "hook", f"[Added by the user's {event} hook]\n{text}")
             shown = (TextBlock(text, "dim"),)
-            self._recorder.emit(ItemCompleted(item, "ok", (said,), shown, "added for the model"))
+            self._recorder.emit(ItemCompleted(item, "ok", (part,), shown, "added for the model"))
 
     async def after_step(self, step: Step) -> None:
         if self._stopped:
@@ -292,15 +292,15 @@ class SessionHooks(CallCompanion):
 
     async def after_call(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
         """Add what the hooks said before the call, and run those after it, which may replace the output."""
-        said, output = call.told, None
+        added, output = call.told, None
         if self.listens("PostToolUseFailure" if outcome.is_error else "PostToolUse") and self._is_models(call):
             more, output = await self._after_tool(
                 call.item, _use_of(call), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
             )
-            said = "\n".join(filter(None, (said, more)))
+            added = "\n".join(filter(None, (added, more)))
         if output is not None:
             outcome = replace(outcome, text=output, images=(), documents=())
-        return replace(outcome, added="\n".join(filter(None, (outcome.added, said))))
+        return replace(outcome, added="\n".join(filter(None, (outcome.added, added))))
 
     async def _after_tool(
         self, item: str, use: ToolUse, text: str, *, failed: bool, exit_status: int | None

@@ -52,8 +52,8 @@ def _build(launch: Launch) -> Feature:
     from swecli.core.hooks.runner import HookPlace, Hooks
     from swecli.core.llm.secrets import masker_of
 
-    place = HookPlace(options.cwd, launch.child_environment, masker_of(launch.secrets).cover, launch.environment)
-    return feature(Hooks(launch.hooks, place), hook_approver(launch.paths.data, options.cwd, store=options.store))
+    hook_place = HookPlace(options.cwd, launch.child_environment, masker_of(launch.secrets).cover, launch.environment)
+    return feature(Hooks(launch.hooks, hook_place), hook_approver(launch.paths.data, options.cwd, store=options.store))
 
 
 def _of_plugin(plugin: Plugin) -> Brought:

@@ -185,7 +185,7 @@ async def replay(recording: Recording, strategies: Sequence[Strategy]) -> list[R
     recorded session itself. Opens no connection and writes nothing."""
     counter = CountedOnce()
     baseline = await _Replay(recording, RECORDED, counter, None).run()
-    return [baseline, *[await _Replay(recording, one, counter, baseline.points).run() for one in strategies]]
+    return [baseline, *[await _Replay(recording, strategy, counter, baseline.points).run() for strategy in strategies]]
 
 
 class CountedOnce:
@@ -264,13 +264,13 @@ class _Summaries:
 
 def extract(ledger: Ledger) -> str:
     """A summary by code: the user's requests, changed files, the model's last words."""
-    said, answers = _texts(ledger, "user"), _texts(ledger, "text")
+    requests, answers = _texts(ledger, "user"), _texts(ledger, "text")
     changed = dict.fromkeys(change.path for change in ledger.changes)
     sections = {
-        "Goal": said[:1],
+        "Goal": requests[:1],
         "Done": [f"changed {path}" for path in [*changed][-LINES:]],
         "Findings": answers[-LINES:-1],
-        "Next": [*said[-1:], *answers[-1:]],
+        "Next": [*requests[-1:], *answers[-1:]],
     }
     return "\n".join(f"## {name}\n" + "\n".join(f"- {line}" for line in lines) for name, lines in sections.items())
 

@@ -102,9 +102,9 @@ def languages_of_plugin(plugin: Plugin) -> tuple[tuple[LanguageServer, ...], tup
     from swecli.core.extensions.plugins import parts
     from swecli.core.language_servers.definitions import plugin_languages
 
-    found, problems = parts(plugin, "lspServers", ".lsp.json", "its language servers are ignored")
+    tables, problems = parts(plugin, "lspServers", ".lsp.json", "its language servers are ignored")
     servers: list[LanguageServer] = []
-    for document, _, table in found:
+    for document, _, table in tables:
         more, trouble = plugin_languages(plugin.name, plugin.root, table, str(document.path))
         servers += more
         problems += trouble

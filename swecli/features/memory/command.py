@@ -115,9 +115,9 @@ async def _shown(session: Session, path: str) -> CommandResult:
     except MemoryPathError as error:
         return CommandResult.text(OFF if isinstance(error, MemoryOff) else f"{error} {_USE}", "warning")
     files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
-    here = next((file for file in files if file.place.path == place.path), None)
-    if here is not None:
-        return CommandResult.text(here.text or f"{place.path}: {_row(here)[1]}.")
+    memory = next((file for file in files if file.place.path == place.path), None)
+    if memory is not None:
+        return CommandResult.text(memory.text or f"{place.path}: {_row(memory)[1]}.")
     if below := [file for file in files if file.place.path.startswith(f"{place.path}/")]:
         return CommandResult.text(aligned(map(_row, below), indent=""))
     names = ", ".join(file.place.path for file in files[:8])
@@ -136,8 +136,8 @@ async def _changed(session: Session, arguments: dict[str, object]) -> CommandRes
         why = run.why.partition("\n")[0]
         return CommandResult.text(f"Nothing was changed. {why.removesuffix(' Nothing was changed.')}", "warning")
     if arguments["command"] == "delete":
-        kept = "This conversation's prompt keeps its part of it; new ones (/clear) start without."
-        return CommandResult.text(f"Deleted {path}. {kept}")
+        note = "This conversation's prompt keeps its part of it; new ones (/clear) start without."
+        return CommandResult.text(f"Deleted {path}. {note}")
     return CommandResult.text(f"Written to {path}. {_COUNTS}")
 
 

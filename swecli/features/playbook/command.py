@@ -66,8 +66,8 @@ async def _done(playbook: SessionPlaybook, arguments: str) -> CommandResult:
         case "undo":
             return CommandResult.text(await playbook.undo())
         case "add" | "everywhere" if rest.strip():
-            said, anyway = _insisted(rest)
-            return CommandResult.text(await playbook.write_down(said, own=word == "everywhere", anyway=anyway))
+            content, anyway = _insisted(rest)
+            return CommandResult.text(await playbook.write_down(content, own=word == "everywhere", anyway=anyway))
         case "list" if not name:
             return await _listed(playbook, "")
         case "why" | "evidence" if name:
@@ -75,8 +75,8 @@ async def _done(playbook: SessionPlaybook, arguments: str) -> CommandResult:
         case "reflect":
             return CommandResult.text(await playbook.reflect())
         case "edit" if name and text.strip():
-            said, anyway = _insisted(text)
-            return CommandResult.text(await playbook.edit(name, said, anyway=anyway))
+            content, anyway = _insisted(text)
+            return CommandResult.text(await playbook.edit(name, content, anyway=anyway))
         case "up" | "down" | "freeze" | "off" | "on" | "delete" if name:
             return CommandResult.text(await playbook.do(name, word))
         case _:
@@ -93,23 +93,35 @@ def _insisted(words: str) -> tuple[str, bool]:
 async def _listed(playbook: SessionPlaybook, words: str) -> CommandResult:
     """The list; one bullet in full if the words are its id; otherwise the usage."""
     shown = await playbook.shown()
-    one = next((each for each in shown if each.bullet.id == words), None)
-    if one is not None:
-        return CommandResult((bullet_details(one),))
+    shown_bullet = next((each for each in shown if each.bullet.id == words), None)
+    if shown_bullet is not None:
+        return CommandResult((bullet_details(shown_bullet),))
     if words.split(" ")[0] in _WORDS:
         return CommandResult.text(USAGE, "error")
-    found = [each for each in shown if words.casefold() in f"{each.bullet.id} {each.bullet.content}".casefold()]
-    if not found and (words or not shown):
+    matches = [each for each in shown if words.casefold() in f"{each.bullet.id} {each.bullet.content}".casefold()]
+    if not matches and (words or not shown):
         none = f"Nothing in the playbook matches {words!r}. {USAGE}" if shown else playbook.trouble or NONE
         off = (TextBlock(PAUSED, "warning"),) if playbook.paused else ()
         return CommandResult((*off, TextBlock(none, "warning" if words or playbook.trouble else "plain")))
-    return CommandResult(screen="playbook", argument=words, instead=tuple(_list_blocks(playbook, found)))
+    return CommandResult(screen="playbook", argument=words, instead=tuple(_list_blocks(playbook, matches)))
 
 
 def _list_blocks(playbook: SessionPlaybook, shown: list[ShownBullet]) -> list[DisplayBlock]:
     rows = tuple(
-        (one.bullet.id, one.bullet.content, state_of(one), f"{one.bullet.helpful}/{one.bullet.harmful}")
-        for one in sorted(shown, key=lambda one: (one.bullet.status == "archived", one.bullet.section, one.bullet.id))
+        (
+            shown_bullet.bullet.id,
+            shown_bullet.bullet.content,
+            state_of(shown_bullet),
+            f"{shown_bullet.bullet.helpful}/{shown_bullet.bullet.harmful}",
+        )
+        for shown_bullet in sorted(
+            shown,
+            key=lambda shown_bullet: (
+                shown_bullet.bullet.status == "archived",
+                shown_bullet.bullet.section,
+                shown_bullet.bullet.id,
+            ),
+        )
     )
     below = TextBlock(f"/playbook ID shows why. Files: {', '.join(playbook.places)}", "dim")
     off = [TextBlock(PAUSED, "warning")] if playbook.paused else []
@@ -130,8 +142,8 @@ def bullet_details(shown: ShownBullet) -> TextBlock:
     """All known facts about a bullet."""
     bullet = shown.bullet
     evidence = "\n".join(
-        " ".join(filter(None, (f"{one.what or 'seen'}: session {one.session}", *one.events, one.commit)))
-        for one in bullet.evidence
+        " ".join(filter(None, (f"{source.what or 'seen'}: session {source.session}", *source.events, source.commit)))
+        for source in bullet.evidence
     )
     trigger = bullet.trigger
     return TextBlock(

@@ -142,8 +142,8 @@ class SessionPlaybook(CallCompanion):
             del self._waiting[:-MOST_WAITING]
         elif not isinstance(body, TurnStarted | ItemStarted):
             before = self._waiting[-2].body if len(self._waiting) > 1 else None
-            said = isinstance(body, ItemCompleted) and isinstance(before, ItemStarted) and before.kind == "user"
-            if not said:
+            is_message = isinstance(body, ItemCompleted) and isinstance(before, ItemStarted) and before.kind == "user"
+            if not is_message:
                 self._take_in()
 
     def _take_in(self) -> None:
@@ -173,7 +173,7 @@ class SessionPlaybook(CallCompanion):
     async def after_step(self, step: Step) -> None:
         await self._settle()
 
-    async def _begin_turn(self, said: str) -> None:
+    async def _begin_turn(self, message: str) -> None:
         """Settle the events since the last turn, and pass the model the bullets that apply to this message."""
         if not await self._ready():
             return
@@ -185,16 +185,16 @@ class SessionPlaybook(CallCompanion):
         if self._counts:
             await self._keep_counts()
         if self._loaded.usable:
-            await self._tell(said)
+            await self._tell(message)
 
-    async def _tell(self, said: str) -> None:
+    async def _tell(self, message: str) -> None:
         """Append the bullets that apply to a user message behind it."""
         loaded = self._loaded
         if loaded is None or self.paused or not loaded.usable:
             return
         from swecli.core.playbook.selection import bullets_text, fitting, for_message
 
-        shown = fitting(for_message(loaded.usable, said, known=self._told))
+        shown = fitting(for_message(loaded.usable, message, known=self._told))
         if shown:
             announced = {bullet.id for bullet in self.learned}
             fresh = [bullet for bullet in shown if bullet.id not in announced]
@@ -221,7 +221,7 @@ class SessionPlaybook(CallCompanion):
 
     def _begin_trials(
         self,
-        place: Literal["prompt", "message", "result"],
+        origin: Literal["prompt", "message", "result"],
         told: Sequence[Bullet],
         item: str = "",
     ) -> None:
@@ -229,7 +229,7 @@ class SessionPlaybook(CallCompanion):
             return
         self._told |= {bullet.id for bullet in told}
         self._counts += self._loaded.trials.begin(told)
-        self._recorder.emit(BulletsTold(place, tuple(bullet.id for bullet in told), item=item))
+        self._recorder.emit(BulletsTold(origin, tuple(bullet.id for bullet in told), item=item))
 
     # --- loading ---
 
@@ -303,12 +303,12 @@ class SessionPlaybook(CallCompanion):
         self._announce(results or ())
 
     def _announce(self, results: Sequence[Learned]) -> None:
-        for one in results:
-            if one.new and one.bullet.status == "offered":
-                keep = f"/playbook on {one.bullet.id} keeps it for later sessions"
-                self._say(f"A lesson? {one.bullet.content}", hint=keep)
-            elif one.new:
-                bullet = one.bullet
+        for result in results:
+            if result.new and result.bullet.status == "offered":
+                keep = f"/playbook on {result.bullet.id} keeps it for later sessions"
+                self._say(f"A lesson? {result.bullet.content}", hint=keep)
+            elif result.new:
+                bullet = result.bullet
                 events = bullet.evidence[-1].events if bullet.evidence else ()
                 self.learned.append(copy(bullet))
                 self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, events))
@@ -353,7 +353,7 @@ class SessionPlaybook(CallCompanion):
         from swecli.core.playbook.learning import count
 
         for file, playbook in ((books.project, loaded.project), (books.own, loaded.own)):
-            mine = [one for one in counts if playbook.get_bullet(one.bullet) is not None]
+            mine = [outcome for outcome in counts if playbook.get_bullet(outcome.bullet) is not None]
             if mine:
                 await self._change(file, lambda there, mine=mine: count(there, mine, books.clock()))
 
@@ -417,13 +417,13 @@ class SessionPlaybook(CallCompanion):
             books.project,
             lambda playbook: reflection.apply(playbook, deltas, happenings, source, known, books.clock()),
         )
-        done = [one for one in results or () if one.bullet]
-        for one in done:
-            if one.delta.op == "ADD" and (bullet := loaded.project.get_bullet(one.bullet)) is not None:
+        done = [applied for applied in results or () if applied.bullet]
+        for applied in done:
+            if applied.delta.op == "ADD" and (bullet := loaded.project.get_bullet(applied.bullet)) is not None:
                 self.learned.append(copy(bullet))
-                self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, one.delta.evidence))
+                self._recorder.emit(BulletLearned(bullet.id, bullet.section, bullet.content, applied.delta.evidence))
                 self._say(f"Learned: {bullet.content}", hint="/playbook undo undoes it")
-        refused = "; ".join(dict.fromkeys(one.reason for one in results or () if one.reason))
+        refused = "; ".join(dict.fromkeys(applied.reason for applied in results or () if applied.reason))
         return f"{len(done)} of {len(deltas)} proposed changes were made.{f' Refused: {refused}.' if refused else ''}"
 
     # --- user actions ---
@@ -526,17 +526,17 @@ class SessionPlaybook(CallCompanion):
         it since."""
         from swecli.core.playbook.changes import ChangeRefused, take_back
 
-        present = {one.bullet.id for one in await self.shown()}
+        present = {shown_bullet.bullet.id for shown_bullet in await self.shown()}
         while self.learned and self.learned[-1].id not in present:
             self._taken_back = bool(self.learned.pop())
         if not self.learned:
             raise ChangeRefused(
                 "This session's lessons are already undone." if self._taken_back else "No lessons from this session."
             )
-        said = await self.change(self.learned[-1].id, take_back(self.learned[-1]))
+        outcome = await self.change(self.learned[-1].id, take_back(self.learned[-1]))
         self.learned.pop()
         self._taken_back = True
-        return said
+        return outcome
 
 
 def _named(told: Sequence[Bullet]) -> str:

@@ -80,34 +80,36 @@ class PromptRetrieval(Companion):
             return
         unattended = self._context.unattended
         wait = UNATTENDED_WAIT if unattended else FIRST_WAIT
-        found = await project.retrieval(text, first_wait=wait, if_ready=unattended)
-        if found is None:
+        retrieval = await project.retrieval(text, first_wait=wait, if_ready=unattended)
+        if retrieval is None:
             from swecli.core.retrieval.retrieve import Retrieval
 
-            found = Retrieval(await project.named(text))
-        if self._ask is not None and not any(one.sure for one in found.named) and len(text.split()) >= _ASKED:
+            retrieval = Retrieval(await project.named(text))
+        if self._ask is not None and not any(file.sure for file in retrieval.named) and len(text.split()) >= _ASKED:
             words = await self._ask(read_prompt("retrieval"), text[:_LONGEST])
-            found = await project.retrieval(f"{text}\n\n{words}") or found if words else found
-        found = without(found, self._hidden(found, project.root))
-        if not found.named and not found.pointers:
+            retrieval = await project.retrieval(f"{text}\n\n{words}") or retrieval if words else retrieval
+        retrieval = without(retrieval, self._hidden(retrieval, project.root))
+        if not retrieval.named and not retrieval.pointers:
             return
         lean = profile_for(window) != "full"
         known = self._known(project.root)
-        passages = [] if lean else passages_of(found.named, project.root, known)
+        passages = [] if lean else passages_of(retrieval.named, project.root, known)
         before = len(self._recorder.ledger.entries)
         attached = await attach_passages(self._recorder, self._scheduler, passages)
-        actions = [f"read {one.path}" for one in passages if one.path in attached]
-        pointers = pointers_of(found, {*attached, *known}, _LEAN_POINTERS if lean else None)
+        actions = [f"read {passage.path}" for passage in passages if passage.path in attached]
+        pointers = pointers_of(retrieval, {*attached, *known}, _LEAN_POINTERS if lean else None)
         if pointers:
-            actions += [f"point to {one}" for one in pointers]
+            actions += [f"point to {pointer}" for pointer in pointers]
             add_note(self._recorder, title_of(pointers), note_of(pointers))
         if actions:
             self._recorder.emit(ContextRetrieved(tuple(actions), self._tokens_since(before)))
 
-    def _hidden(self, found: Retrieval, root: Path) -> set[str]:
+    def _hidden(self, retrieval: Retrieval, root: Path) -> set[str]:
         """The paths of what was found whose lines a rule about reading keeps from the model."""
         rules = self._read_rules()
-        paths = {one.path for one in (*found.named, *found.ranked, *found.pointers)} if rules.rules else ()
+        paths = (
+            {file.path for file in (*retrieval.named, *retrieval.ranked, *retrieval.pointers)} if rules.rules else ()
+        )
         return {path for path in paths if rules.hidden((str(root / path),), str(root))}
 
     def _known(self, root: Path) -> frozenset[str]:
@@ -129,29 +131,29 @@ def without(found: Retrieval, hidden: set[str]) -> Retrieval:
         return found
     return replace(
         found,
-        named=tuple(one for one in found.named if one.path not in hidden),
-        ranked=tuple(one for one in found.ranked if one.path not in hidden),
-        pointers=tuple(one for one in found.pointers if one.path not in hidden),
+        named=tuple(file for file in found.named if file.path not in hidden),
+        ranked=tuple(file for file in found.ranked if file.path not in hidden),
+        pointers=tuple(file for file in found.pointers if file.path not in hidden),
     )
 
 
 def passages_of(named: Sequence[Named], root: Path, known: frozenset[str]) -> list[Passage]:
     """Passages worth attaching from files that a text names unambiguously. Frames of a trace count from its end, where
     they matter most."""
-    sure = [one for one in named if one.sure and one.path not in known]
-    frames = [one for one in reversed(sure) if one.frame]
-    found: list[Passage] = []
-    for one in (*(one for one in sure if not one.frame), *frames):
+    sure = [file for file in named if file.sure and file.path not in known]
+    frames = [file for file in reversed(sure) if file.frame]
+    passages: list[Passage] = []
+    for file in (*(file for file in sure if not file.frame), *frames):
         try:
-            size = (root / one.path).stat().st_size
+            size = (root / file.path).stat().st_size
         except OSError:
             continue
         if size <= WHOLE:
-            found.append(Passage(one.path, one.word))
-        elif one.line:
-            first = max(1, one.line - AROUND)
-            found.append(Passage(one.path, one.word, first, one.line + AROUND))
-    return found[:MOST_FILES]
+            passages.append(Passage(file.path, file.word))
+        elif file.line:
+            first = max(1, file.line - AROUND)
+            passages.append(Passage(file.path, file.word, first, file.line + AROUND))
+    return passages[:MOST_FILES]
 
 
 def pointers_of(found: Retrieval, known: set[str], most: int | None) -> list[Ranked]:
@@ -159,15 +161,15 @@ def pointers_of(found: Retrieval, known: set[str], most: int | None) -> list[Ran
     gets no others, because it states its subject itself."""
     from swecli.core.retrieval.retrieve import MOST_POINTERS, Ranked
 
-    ranked = {one.path: one for one in found.ranked}
+    ranked = {file.path: file for file in found.ranked}
     named = [
-        Ranked(one.path, 1.0, ranked[one.path].symbol if one.path in ranked and not one.line else "", one.line)
-        for one in found.named
-        if one.path not in known
+        Ranked(file.path, 1.0, ranked[file.path].symbol if file.path in ranked and not file.line else "", file.line)
+        for file in found.named
+        if file.path not in known
     ]
-    paths = {*known, *(one.path for one in named)}
-    sure = any(one.sure for one in found.named)
-    others = [] if sure else [one for one in found.pointers if one.path not in paths]
+    paths = {*known, *(file.path for file in named)}
+    sure = any(file.sure for file in found.named)
+    others = [] if sure else [file for file in found.pointers if file.path not in paths]
     return [*named[:MOST_POINTERS], *others][: most or MOST_POINTERS]
 
 
@@ -178,7 +180,7 @@ def note_of(pointers: Sequence[Ranked]) -> str:
 
 def title_of(pointers: Sequence[Ranked]) -> str:
     """Line for the user."""
-    paths = [*dict.fromkeys(one.path for one in pointers)]
+    paths = [*dict.fromkeys(pointer.path for pointer in pointers)]
     names = [_name_among(path, paths) for path in paths[:_SHOWN]]
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return f"Pointed the model to {', '.join(names)}{more}"
@@ -188,5 +190,5 @@ def _name_among(path: str, paths: Sequence[str]) -> str:
     """Shortest unique end of the path: the file name, with as many folders as needed."""
     parts = path.split("/")
     ends = ("/".join(parts[at:]) for at in range(len(parts) - 1, -1, -1))
-    others = [f"/{one}" for one in paths if one != path]
-    return next((end for end in ends if not any(one.endswith(f"/{end}") for one in others)), path)
+    others = [f"/{other}" for other in paths if other != path]
+    return next((end for end in ends if not any(other.endswith(f"/{end}") for other in others)), path)

@@ -74,8 +74,8 @@ def project_index(launch: Launch) -> ProjectIndex | None:
     if not (trust.trusts or (trust.state == "unknown" and not covered_by_trust(options.cwd))):
         return None
     root = Path(os.path.realpath(options.cwd))
-    place = index_place(launch.paths, root) if options.store and not options.look_only else None
-    return ProjectIndex(root, place, partial(git_program, root, environment), environment)
+    path = index_place(launch.paths, root) if options.store and not options.look_only else None
+    return ProjectIndex(root, path, partial(git_program, root, environment), environment)
 
 
 def index_place(paths: Paths, root: Path) -> Path:

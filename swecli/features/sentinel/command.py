@@ -73,10 +73,10 @@ SENTINEL = SlashCommand(
 
 
 async def _status(session: Session, sentinel: Sentinel) -> CommandResult:
-    found = await (sentinel.suggestion() if session.view.busy else sentinel.renewed())
+    suggestion = await (sentinel.suggestion() if session.view.busy else sentinel.renewed())
     rows = [(kind, f"{what}{' (silenced)' if kind in sentinel.silenced else ''}") for kind, what in KINDS.items()]
     state = "" if sentinel.enabled else "The sentinel is off (context.sentinel); it suggests nothing on its own.\n"
-    now = suggested_line(found) if found is not None else "Nothing to suggest now."
+    now = suggested_line(suggestion) if suggestion is not None else "Nothing to suggest now."
     return CommandResult.text(f"{state}{now}\nWhat it looks for:\n{labelled(rows)}")
 
 
@@ -84,23 +84,27 @@ async def _take(session: Session, sentinel: Sentinel) -> CommandResult:
     """Preview the suggested action, and offer it."""
     if session.view.busy:
         return CommandResult.text("A turn is running; try again when it ends.", "warning")
-    found = await sentinel.renewed()
-    if found is None:
+    suggestion = await sentinel.renewed()
+    if suggestion is None:
         return CommandResult.text("Nothing to suggest now; nothing was changed.")
-    title = f"{found.action[0].upper()}{found.action[1:]}?"
-    back = "/rewind undo" if found.branch else "/compact undo" if found.summaries else "/sentinel undo"
-    offer = Offer(title, command_of(found), ("Apply", f"{back} undoes it"), ("Cancel", "nothing changes"), named=False)
-    return CommandResult((_table(session, found),), offer=offer)
+    title = f"{suggestion.action[0].upper()}{suggestion.action[1:]}?"
+    back = "/rewind undo" if suggestion.branch else "/compact undo" if suggestion.summaries else "/sentinel undo"
+    offer = Offer(
+        title, command_of(suggestion), ("Apply", f"{back} undoes it"), ("Cancel", "nothing changes"), named=False
+    )
+    return CommandResult((_table(session, suggestion),), offer=offer)
 
 
-def _table(session: Session, found: ContextSuggested) -> TableBlock:
+def _table(session: Session, suggestion: ContextSuggested) -> TableBlock:
     rows = [
-        ("why", found.reason),
-        ("whole request, before and after", f"{number(found.tokens_before)} -> {number(found.tokens_after)}"),
+        ("why", suggestion.reason),
+        ("whole request, before and after", f"{number(suggestion.tokens_before)} -> {number(suggestion.tokens_after)}"),
     ]
-    picture = session.inspection.picture() if found.changes else None
-    effect = session.prices.rewind(found.branch) if found.branch else session.prices.changes(found.changes)
-    if effect is not None and found.freed and found.changes:
+    picture = session.inspection.picture() if suggestion.changes else None
+    effect = (
+        session.prices.rewind(suggestion.branch) if suggestion.branch else session.prices.changes(suggestion.changes)
+    )
+    if effect is not None and suggestion.freed and suggestion.changes:
         rows.append(("re-sent uncached", number(effect.rewritten)))
         if effect.cost is not None and effect.saved is not None:
             rows.append(("cost now", dollars(Decimal(effect.cost))))
@@ -108,11 +112,11 @@ def _table(session: Session, found: ContextSuggested) -> TableBlock:
     if effect is not None and effect.thoughts:
         rows.append(("the model's thoughts that are lost", number(effect.thoughts)))
     tokens = {item.id: item.tokens for item in picture.items} if picture is not None else {}
-    for change in found.changes[:SHOWN]:
+    for change in suggestion.changes[:SHOWN]:
         rows.append((f"{change.action} {number(tokens.get(change.id, 0))}", session.inspection.about(change.id)))
-    if len(found.changes) > SHOWN:
-        rows.append(("", f"and {number(len(found.changes) - SHOWN)} more"))
-    return TableBlock(("", ""), tuple(rows), f"If you {found.action}")
+    if len(suggestion.changes) > SHOWN:
+        rows.append(("", f"and {number(len(suggestion.changes) - SHOWN)} more"))
+    return TableBlock(("", ""), tuple(rows), f"If you {suggestion.action}")
 
 
 async def _silence(session: Session, sentinel: Sentinel, name: str, *, on: bool) -> CommandResult:
@@ -122,9 +126,9 @@ async def _silence(session: Session, sentinel: Sentinel, name: str, *, on: bool)
         kind = now.kind
     if kind is None:
         return CommandResult.text(f"Name the kind to {'' if on else 'un'}silence: {', '.join(KINDS)}.", "warning")
-    kept: list[RotKind] = [one for one in sentinel.silenced if one != kind]
+    silenced: list[RotKind] = [other for other in sentinel.silenced if other != kind]
     try:
-        where = await sentinel.silence([*kept, kind] if on else kept)
+        where = await sentinel.silence([*silenced, kind] if on else silenced)
     except ValueError as error:
         return CommandResult.text(str(error), "error")
     if on:

@@ -87,19 +87,19 @@ class Sentinel(Companion):
             return
         if not self._passes.due(self._recorder.ledger):
             return
-        found = await self.suggestion(repeat=False)
-        if found is not None:
-            self._recorder.emit(found)
+        suggestion = await self.suggestion(repeat=False)
+        if suggestion is not None:
+            self._recorder.emit(suggestion)
 
     async def renewed(self) -> ContextSuggested | None:
         """The current suggestion, or else a repetition of an earlier one."""
         known = self._recorder.state.suggestion
         if known is not None and known.kind not in self.silenced:
             return known
-        found = await self.suggestion()
-        if found is not None:
-            self._recorder.emit(found)
-        return found
+        suggestion = await self.suggestion()
+        if suggestion is not None:
+            self._recorder.emit(suggestion)
+        return suggestion
 
     async def suggestion(self, *, repeat: bool = True) -> ContextSuggested | None:
         """The first effective suggestion whose kind is not silenced; with ``repeat`` including earlier ones. None
@@ -113,13 +113,13 @@ class Sentinel(Companion):
             if rot.kind in self.silenced or (not repeat and rot.count < WORSE * max(known, vain)):
                 continue
             if rot.remedy == "record":
-                found = await asyncio.to_thread(self._by_record, rot)
+                suggestion = await asyncio.to_thread(self._by_record, rot)
             elif rot.remedy == "branch":
-                found = self._by_branch(rot, client.info)
+                suggestion = self._by_branch(rot, client.info)
             else:
-                found = self._by_change(rot, client.info)
-            if found is not None:
-                return found
+                suggestion = self._by_change(rot, client.info)
+            if suggestion is not None:
+                return suggestion
             self._vain[rot.kind, rot.cause] = rot.count
         return None
 
@@ -139,8 +139,8 @@ class Sentinel(Companion):
         if not done.made or (action != "pin" and not misleads and before - after < SMALL):
             return None
         count = len(done.made)
-        one = count == 1
-        noun = rot.noun.replace("{s}", "" if one else "s").replace("{y}", "y" if one else "ies")
+        single = count == 1
+        noun = rot.noun.replace("{s}", "" if single else "s").replace("{y}", "y" if single else "ies")
         what = f"{action} {count:,} {noun}" if noun != rot.noun else f"{action} {noun}"
         return ContextSuggested(rot.kind, rot.cause, rot.count, rot.reason, what, before, after, changes=done.made)
 

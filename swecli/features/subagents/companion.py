@@ -175,7 +175,7 @@ class Subagents(Companion):
         then reports its results so far."""
         began = self._services.time.monotonic()
         answer, problem = "", ""
-        kept = False
+        tree_kept = False
         try:
             async with self._slot():
                 try:
@@ -192,7 +192,7 @@ class Subagents(Companion):
                     raise ToolError(problem) from error
                 finally:
                     if run.tree is not None:
-                        kept = await uninterrupted(self._kept(run.tree))
+                        tree_kept = await uninterrupted(self._kept(run.tree))
             if run.relay.ended is None:
                 problem = run.relay.trouble or "it could not start"
                 raise ToolError(problem)
@@ -204,7 +204,7 @@ class Subagents(Companion):
             raise
         finally:
             del self._runs[run.agent]
-            folder = str(run.tree.root) if run.tree is not None and kept else ""
+            folder = str(run.tree.root) if run.tree is not None and tree_kept else ""
             self._end(run, problem, self._services.time.monotonic() - began, folder)
         record = self._recorder.state.agents[run.agent]
         tree = run.tree
@@ -261,10 +261,10 @@ class Subagents(Companion):
     async def _make_tree(self, run: _Run) -> None:
         if not (run.task.worktree or run.profile.worktree):
             return
-        base, place = self._places.worktrees, self._services.workspace
+        base, workspace = self._places.worktrees, self._services.workspace
         if base is None:
             raise WorkTreeError("Worktrees are not available in this run. Give the task without worktree.")
-        run.tree = await asyncio.to_thread(add_worktree, place.cwd, base, self._name(run), place.environment)
+        run.tree = await asyncio.to_thread(add_worktree, workspace.cwd, base, self._name(run), workspace.environment)
 
     async def _kept(self, tree: WorkTree) -> bool:
         return await asyncio.to_thread(keep_or_remove, tree, self._services.workspace.environment)
@@ -275,8 +275,8 @@ class Subagents(Companion):
         if tree is None:
             return self._begin(run.relay, services, run.model, None)
         sandbox = self._places.sandbox_for(tree.root)
-        place = replace(services.workspace, cwd=tree.folder, roots=(tree.root,), checkpoints=None, sandbox=sandbox)
-        return self._begin(run.relay, replace(services, workspace=place), run.model, tree.folder)
+        workspace = replace(services.workspace, cwd=tree.folder, roots=(tree.root,), checkpoints=None, sandbox=sandbox)
+        return self._begin(run.relay, replace(services, workspace=workspace), run.model, tree.folder)
 
     # --- services -------------------------------------------------------------------------------------------------
 
@@ -315,10 +315,10 @@ class Subagents(Companion):
 
     def _profile(self, name: str) -> AgentProfile:
         profiles = {profile.name: profile for profile in self._places.profiles()}
-        found = profiles.get(name) or profiles.get(name.strip().lower())
-        if found is None:
+        match = profiles.get(name) or profiles.get(name.strip().lower())
+        if match is None:
             raise ToolError(f"Unknown agent {name!r}. Agents: {', '.join(profiles)}.")
-        return found
+        return match
 
     def _inner_services(self, profile: AgentProfile, names: Sequence[str], client: ModelClient, model: str) -> Services:
         """The session's services with separate context, tools, mode and caps. The user's permissions in the session,

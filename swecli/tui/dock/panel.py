@@ -87,11 +87,11 @@ class Grace:
 
     def typed(self, text: str) -> None:
         """Handle letters without a meaning here."""
-        held, self._held = self._held, ""
+        pending, self._held = self._held, ""
         recent = self._clock() - self._held_at < TYPING
         self._sentence, self._pause = True, TYPING
         self._prolong(TYPING)
-        self._stray(held + text if recent else text)
+        self._stray(pending + text if recent else text)
 
     def counts(self, text: str = "", *, decides: bool = True) -> bool:
         """Whether a key with a meaning counts now. ``text`` is its letter, if any; keys that are no letter and decide
@@ -172,8 +172,8 @@ def brief_danger(danger: str, command: str) -> str:
         return danger[subject.end() :]
     words, known = danger.split(" "), 0
     while known < len(words) - 1:
-        said = re.escape(" ".join(words[: known + 1]))
-        if re.search(rf"(?:^|[;&|(\n])\s*{said}(?:$|[\s;&|)])", command) is None:
+        quoted = re.escape(" ".join(words[: known + 1]))
+        if re.search(rf"(?:^|[;&|(\n])\s*{quoted}(?:$|[\s;&|)])", command) is None:
             break
         known += 1
     known += known > 0 and words[known].endswith("\u2026")  # a long command is quoted only in part
@@ -280,8 +280,8 @@ class KeyLine(Static):
                 self.set_timer(SHOWN_SECONDS, partial(self._forget, self._shown_text))
         self.wait(self._grace, self._pale)
 
-    def _forget(self, said: str) -> None:
-        if self._shown_text == said:
+    def _forget(self, text: str) -> None:
+        if self._shown_text == text:
             self.say("")
 
     def _draw(self) -> None:

@@ -246,16 +246,16 @@ class Pastes:
 
     def _numbers(self) -> set[int]:
         """Numbers with a placeholder in the draft."""
-        found = {int(match.group(1)) for match in _PLACEHOLDER.finditer(self._draft())}
-        return found & self._texts.keys()
+        numbers = {int(match.group(1)) for match in _PLACEHOLDER.finditer(self._draft())}
+        return numbers & self._texts.keys()
 
     def _make_room(self, size: int) -> None:
         """Discard the oldest pastes that are no longer in the draft."""
-        used, held = self._numbers(), sum(map(len, self._texts.values()))
+        used, total = self._numbers(), sum(map(len, self._texts.values()))
         for number in [number for number in self._texts if number not in used]:
-            if held + size <= MOST_HELD:
+            if total + size <= MOST_HELD:
                 break
-            held -= len(self._texts.pop(number))
+            total -= len(self._texts.pop(number))
 
     def saved(self) -> dict[int, str]:
         """Pastes of the draft that are saved with it, by number."""
@@ -272,8 +272,8 @@ class Pastes:
 
     def used(self, text: str) -> tuple[tuple[str, str], ...]:
         """The text's placeholders with their pastes."""
-        found = ((match.group(), self._texts.get(int(match.group(1)))) for match in _PLACEHOLDER.finditer(text))
-        return tuple((placeholder, pasted) for placeholder, pasted in found if pasted is not None)
+        pairs = ((match.group(), self._texts.get(int(match.group(1)))) for match in _PLACEHOLDER.finditer(text))
+        return tuple((placeholder, pasted) for placeholder, pasted in pairs if pasted is not None)
 
     def expand(self, text: str) -> str:
         """The text with every placeholder of this draft replaced by its paste."""
@@ -288,9 +288,9 @@ class Pastes:
     def sent(self, text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
         """Take the draft for sending: its full text, and the placeholders with their pastes. Numbering restarts."""
         full, pastes = (self.expand(text), self.used(text)) if self._texts else (text, ())
-        kept, held = [pasted for _, pasted in reversed(pastes)], 0
-        kept += [pasted for pasted in self._sent if pasted not in kept]
-        self._sent = tuple(pasted for pasted in kept if (held := held + len(pasted)) <= MOST_SAVED)
+        recent, total = [pasted for _, pasted in reversed(pastes)], 0
+        recent += [pasted for pasted in self._sent if pasted not in recent]
+        self._sent = tuple(pasted for pasted in recent if (total := total + len(pasted)) <= MOST_SAVED)
         self._texts.clear()
         self._count = 0
         return full, pastes
@@ -493,14 +493,14 @@ class PromptEditor(ShrinkingTextArea):
         async def give() -> None:
             if held is self._held:
                 self._held = None
-            kept, self.kept = self.kept or (), None
+            waiting, self.kept = self.kept or (), None
             receiver = target or self.app.focused or self.screen
             for event in held:
                 if isinstance(event, events.Key):
                     receiver._forward_event(events.Key(event.key, event.character))
                 else:
                     receiver._forward_event(events.Paste(event.text))
-            for event in kept:
+            for event in waiting:
                 await self.app.on_event(event)
 
         self.app.call_later(give)
@@ -509,8 +509,8 @@ class PromptEditor(ShrinkingTextArea):
         """Put a returned message with its pastes before the text typed since. Undo begins there."""
         done, rest = "", typed
         for placeholder, text in pastes:  # in their order: a new placeholder may look like a later one
-            before, found, after = rest.partition(placeholder)
-            if found:
+            before, separator, after = rest.partition(placeholder)
+            if separator:
                 done, rest = done + before + self.pastes.fold(text), after
         typed = done + rest
         self.replace(f"{typed}\n" if self.text else typed, (0, 0), (0, 0), maintain_selection_offset=False)
@@ -615,14 +615,14 @@ class PromptEditor(ShrinkingTextArea):
             return True
         return self._put_images(lambda: self.attachments.take(pasted))
 
-    async def _from_files(self, pasted: str, held: list[events.Key | events.Paste]) -> None:
+    async def _from_files(self, pasted: str, waiting: list[events.Key | events.Paste]) -> None:
         """Attach large images; what is typed meanwhile is ``held`` and follows them."""
         try:
             loaded = await asyncio.to_thread(loaded_from, pasted)
             if not self._put_images(lambda: self.attachments.put(loaded)):
                 self.add(pasted)
         finally:
-            self.pass_on(held, self)
+            self.pass_on(waiting, self)
 
     def _paste_clipboard(self) -> None:
         self.run_worker(self._from_clipboard(), group="clipboard", exclusive=True)
@@ -631,10 +631,10 @@ class PromptEditor(ShrinkingTextArea):
         """Paste from the desktop's clipboard, or else the text copied in this program."""
         from swecli.tui.clipboard import read_clipboard
 
-        found = await asyncio.to_thread(read_clipboard, os.environ)
-        text = found.text or self.app.clipboard
-        if found.image:
-            loaded = await asyncio.to_thread(load, "clipboard.png", found.image)
+        content = await asyncio.to_thread(read_clipboard, os.environ)
+        text = content.text or self.app.clipboard
+        if content.image:
+            loaded = await asyncio.to_thread(load, "clipboard.png", content.image)
             self._put_images(lambda: self.attachments.put([loaded]))
         elif text:
             self.add(text)
@@ -675,8 +675,8 @@ class PromptEditor(ShrinkingTextArea):
             return self.whole(min(start, end), max(start, end))
         row, column = start
         spans = self.placeholders(self.document.get_line(row))
-        place = row, next((right for left, right in spans if left < column < right), column)
-        return place, place
+        position = row, next((right for left, right in spans if left < column < right), column)
+        return position, position
 
     def _replace_via_keyboard(self, insert: str, start: Location, end: Location) -> EditResult | None:
         return super()._replace_via_keyboard(insert, *self.outside(start, end))
@@ -717,6 +717,6 @@ class PromptEditor(ShrinkingTextArea):
     def _move(self, target: Callable[[str, int], int]) -> None:
         """Move within the line, out of a placeholder to its end in this direction."""
         line, column = self.here()
-        place = target(line, column)
-        inside = next((span for span in self.placeholders(line) if span[0] < place < span[1]), (place, place))
-        self.move_cursor((self.cursor_location[0], inside[place > column]))
+        position = target(line, column)
+        inside = next((span for span in self.placeholders(line) if span[0] < position < span[1]), (position, position))
+        self.move_cursor((self.cursor_location[0], inside[position > column]))

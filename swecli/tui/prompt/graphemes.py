@@ -48,7 +48,7 @@ def spans(text: str) -> list[tuple[int, int]]:
         return []
     characters = graphemes(text)
     ends = accumulate(map(len, characters))
-    return [(end - len(one), end) for one, end in zip(characters, ends, strict=True) if len(one) > 1]
+    return [(end - len(character), end) for character, end in zip(characters, ends, strict=True) if len(character) > 1]
 
 
 class StandIns:

@@ -175,7 +175,9 @@ class Board(Widget, can_focus=True):
         if self._typed(event):
             done = True
         else:
-            action = next((found for place in _PLACES if (found := self.keymap.action(place, event.key))), "")
+            action = next(
+                (candidate for context in _PLACES if (candidate := self.keymap.action(context, event.key))), ""
+            )
             if not action and event.key == "enter":
                 action = "open"
             if self.reading is not None:
@@ -218,8 +220,8 @@ class Board(Widget, can_focus=True):
 
     def _meaning(self, key: str) -> str:
         """Full meaning of a key; empty if only the screen knows it."""
-        found = (action for action in ACTIONS if action.place == "context")
-        return next((action.meaning for action in found if self.keymap.shown(action.name) == key), "")
+        actions = (action for action in ACTIONS if action.place == "context")
+        return next((action.meaning for action in actions if self.keymap.shown(action.name) == key), "")
 
     # --- reading a text in full ---
 
@@ -248,9 +250,9 @@ class Board(Widget, can_focus=True):
         shown = lines[self._read_top : self._read_top + max(1, height - 3)]
         last = self._read_top + len(shown)
         part = f"lines {self._read_top + 1:,} to {last:,} of {len(lines):,}" if len(shown) < len(lines) else ""
-        place = f" · {part or plural(len(lines), 'line')}"
-        heading = fitted_text(heading, min(cells(heading), max(8, width - cells(place))))
-        head = text_line((heading, palette.heading), (place, palette.dim))
+        position = f" · {part or plural(len(lines), 'line')}"
+        heading = fitted_text(heading, min(cells(heading), max(8, width - cells(position))))
+        head = text_line((heading, palette.heading), (position, palette.dim))
         rule = text_line(("─" * width, palette.rule))
         body = [text_line((line, palette.text)) for line in shown]
         body += [[] for _ in range(max(1, height - 3) - len(body))]
@@ -272,11 +274,11 @@ class Board(Widget, can_focus=True):
     def once(self, key: Hashable, make: Callable[[], list[Line]]) -> list[Line]:
         """Cached lines, rebuilt only if the previous painting had none for this key, which must capture everything they
         depend on besides the board's size and colours."""
-        found = self._before.get(key)
-        if found is None:
-            found = make()
-        self._made[key] = found
-        return found
+        lines = self._before.get(key)
+        if lines is None:
+            lines = make()
+        self._made[key] = lines
+        return lines
 
     def _paint(self) -> list[Strip]:
         width, height = self.size

@@ -228,16 +228,16 @@ class CacheBoard(Board):
         head = [*(head if height >= HEAD_FROM else head[:1]), self._columns(width, palette)]
         foot = self._foot(width, height, palette)
         self._list_at, self._height = len(head), max(1, height - len(head) - len(foot))
-        place = min(self._place, max(0, len(self._numbers) - 1))
-        self._top = max(0, min(self._top, place, len(self._numbers) - self._height))
-        self._top = max(self._top, place - self._height + 1)
+        cursor = min(self._place, max(0, len(self._numbers) - 1))
+        self._top = max(0, min(self._top, cursor, len(self._numbers) - self._height))
+        self._top = max(self._top, cursor - self._height + 1)
         shown = self._numbers[self._top : self._top + self._height]
         requests = [(number, request) for number in shown for request in self._history.slice(number, number + 1)]
         largest = max((request.usage.prompt for _, request in requests), default=1)
         newest = self._history.slice(self._history.count - 1, self._history.count)[0].turn
         body: list[Line] = []
-        for number, one in requests:
-            body += self._row(number, one, largest, newest, width, palette)
+        for number, shown_request in requests:
+            body += self._row(number, shown_request, largest, newest, width, palette)
         body += [[] for _ in range(self._height - len(body))]
         return [*(fit(line, width) for line in head), *body, *(fit(line, width) for line in foot)]
 

@@ -69,9 +69,9 @@ class InspectorList:
         """Set the items of a changed context; keep the staged actions of items that still exist."""
         self.calls = calls_with_results(items)
         self.items = in_one_row(items, self.calls)
-        here = {item.id for item in self.items}
-        self.staged = {name: action for name, action in self.staged.items() if name in here}
-        self.ends = self.ends if here.issuperset(self.ends) else ()
+        present = {item.id for item in self.items}
+        self.staged = {name: action for name, action in self.staged.items() if name in present}
+        self.ends = self.ends if present.issuperset(self.ends) else ()
         self.narrow()
 
     @property
@@ -108,8 +108,8 @@ class InspectorList:
             case "order":
                 pass
         self.rows = rows
-        place = next((n for n, item in enumerate(rows) if chosen is not None and item.id == chosen.id), None)
-        self.at = place if place is not None else min(self.at, max(0, len(rows) - 1))
+        index = next((n for n, item in enumerate(rows) if chosen is not None and item.id == chosen.id), None)
+        self.at = index if index is not None else min(self.at, max(0, len(rows) - 1))
 
     def _wanted(self, item: ContextItem) -> bool:
         if self.shown == ALL:
@@ -191,7 +191,7 @@ class InspectorList:
         """Items that a fold of the marked range replaces, in the order of the conversation."""
         if len(self.ends) < 2:
             return self.ends
-        places = [place for place, item in enumerate(self.items) if item.id in self.ends]
+        places = [index for index, item in enumerate(self.items) if item.id in self.ends]
         return foldable(self.items[places[0] : places[-1] + 1])
 
 
@@ -381,17 +381,17 @@ class Inspector(Board):
         item = self.list.chosen
         if item is None:
             return
-        sent, said = self._session.inspection.text(item)
+        sent, original = self._session.inspection.text(item)
         call = self.list.calls.get(item.id)
         if call is not None:
             asked, written = self._session.inspection.text(call)
             sent = "\n\n".join(filter(None, (asked, sent)))
-            said = "\n\n".join(filter(None, (written or asked, said))) if said else ""
+            original = "\n\n".join(filter(None, (written or asked, original))) if original else ""
         said_at = f"{item.id} {self.list.title(item)}" if item.state != "fixed" else item.source
         name = cut(safe_line(said_at), max(20, self.size.width - HEADING))
-        if said:
-            gone = "No part of it is sent." if not sent else f"Sent in its place:\n{sent}"
-            self.read(f"{name} · {_STATES.get(item.state, '')}", f"{gone}\n\nOriginal:\n{said}")
+        if original:
+            replacement = "No part of it is sent." if not sent else f"Sent in its place:\n{sent}"
+            self.read(f"{name} · {_STATES.get(item.state, '')}", f"{replacement}\n\nOriginal:\n{original}")
         else:
             self.read(f"{name} · exactly as sent", sent or "(nothing)")
 
@@ -437,8 +437,8 @@ class Inspector(Board):
     def _effect_now(self) -> Effect | None:
         key = (tuple(self.list.staged.items()), self._picture.revision if self._picture is not None else None)
         if key != self._effect[0]:
-            found = self._session.inspection.effect(self._picture, self.list.changes) if self._picture else None
-            self._effect = (key, found)
+            effect = self._session.inspection.effect(self._picture, self.list.changes) if self._picture else None
+            self._effect = (key, effect)
         return self._effect[1]
 
     def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
@@ -585,15 +585,15 @@ class Inspector(Board):
         state = "pinned" if item.pinned else _STATES.get(item.state, item.state)
         if staged is not None:
             state = f"{_STAGED[staged][0]} {_STAGED[staged][1]}"
-        gone = item.state in GONE
-        tokens = f"({short(self.shown_tokens(item))})" if gone else f"{item.tokens:,}"
+        removed = item.state in GONE
+        tokens = f"({short(self.shown_tokens(item))})" if removed else f"{item.tokens:,}"
         figures = f"{tokens:>8}{times}  " if width >= TIMES_FROM else f"{tokens:>7}  "
         ident = ID if width >= TIMES_FROM else SHORT_ID
         room = max(6, width - cells(figures) - STATE - ident - 4)
-        base = palette.dim if gone or item.state == "offloaded" else palette.text
+        base = palette.dim if removed or item.state == "offloaded" else palette.text
         line = text_line(
             ("›" if chosen else " ", palette.cursor),
-            ("▌" if not gone else "┊", mark),
+            ("▌" if not removed else "┊", mark),
             (fitted_text(safe_line(item.id) if item.state != "fixed" else "", ident) + " ", palette.dim),
             (fitted_text(safe_line(self.list.title(item)), room) + " ", base + palette.strong if chosen else base),
             (figures, base),

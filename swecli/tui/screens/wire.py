@@ -49,7 +49,9 @@ class WireBoard(Board):
         chosen = rows[self._at].name if self._at < len(rows) else ""
         self._revision, self._wire = self._session.inspection.revision, self._session.inspection.wire(self._draft)
         rows = self._rows
-        self._at = next((at for at, one in enumerate(rows) if one.name == chosen), max(0, min(self._at, len(rows) - 1)))
+        self._at = next(
+            (at for at, section in enumerate(rows) if section.name == chosen), max(0, min(self._at, len(rows) - 1))
+        )
         self.changed()
 
     @property
@@ -57,10 +59,10 @@ class WireBoard(Board):
         sections = self._wire.sections if self._wire is not None else ()
         words = self.words.casefold().split()
         return [
-            one
-            for one in sections
-            if (not self._only_changes or one.change != "same")
-            and all(word in f"{one.name} {one.text}".casefold() for word in words)
+            section
+            for section in sections
+            if (not self._only_changes or section.change != "same")
+            and all(word in f"{section.name} {section.text}".casefold() for word in words)
         ]
 
     def act(self, action: str) -> bool:
@@ -86,19 +88,19 @@ class WireBoard(Board):
     def _open(self) -> None:
         rows = self._rows
         if self._at < len(rows):
-            one = rows[self._at]
-            text = json.dumps(json.loads(one.text), ensure_ascii=False, indent=2).replace("\\n", "\n")
-            self.read(f"{one.name} · {plural(one.tokens, 'token')}", self._session.inspection.masked(text))
+            section = rows[self._at]
+            text = json.dumps(json.loads(section.text), ensure_ascii=False, indent=2).replace("\\n", "\n")
+            self.read(f"{section.name} · {plural(section.tokens, 'token')}", self._session.inspection.masked(text))
 
     async def _save(self) -> None:
         from swecli.commands.requests import save_wire
 
         try:
-            place = await save_wire(self._session, draft=self._draft)
+            path = await save_wire(self._session, draft=self._draft)
         except OSError as error:
             self._flash(f"Could not save the request: {error}")
         else:
-            self._flash(f"Saved to {place}, secrets masked" if place is not None else "There is no request to save")
+            self._flash(f"Saved to {path}, secrets masked" if path is not None else "There is no request to save")
         await asyncio.sleep(0)
 
     def searched(self) -> None:
@@ -124,9 +126,9 @@ class WireBoard(Board):
             return [text_line(("Wire view", palette.heading)), text_line((words, palette.dim)), [], foot]
         size = f"{plural(wire.tokens, 'token')}, {len(wire.body.encode('utf-8', 'replace')):,} bytes"
         to = safe_line(wire.url) if wire.exact else "swecli's own form: this model is not on a network"
-        changed = sum(one.change != "same" for one in wire.sections)
+        changed = sum(section.change != "same" for section in wire.sections)
         differ = f" · {plural(changed, 'section')} differ{'s' if changed == 1 else ''}"
-        kept = sum(one.tokens for one in self._unchanged())
+        unchanged = sum(section.tokens for section in self._unchanged())
         first = ("First request of this run: nothing to compare with", palette.dim)
         alone = ("No part matches the previous request", palette.warning) if wire.compared else first
         drafted = f" ·{with_message(self._draft)}" if self._draft else ""
@@ -137,10 +139,10 @@ class WireBoard(Board):
             text_line(
                 *(
                     (
-                        (f"{short(kept)} as in the previous request", palette.accent),
+                        (f"{short(unchanged)} as in the previous request", palette.accent),
                         (differ, palette.warning if changed else palette.dim),
                     )
-                    if kept
+                    if unchanged
                     else (alone,)
                 ),
                 (" · ┃ cache breakpoint", palette.dim),
@@ -162,7 +164,7 @@ class WireBoard(Board):
         self._top = max(0, min(self._top, self._at))
         self._top = max(self._top, self._at - self._height + 1)
         shown = rows[self._top : self._top + self._height]
-        body = [self._row(one, self._top + n == self._at, width, palette) for n, one in enumerate(shown)]
+        body = [self._row(section, self._top + n == self._at, width, palette) for n, section in enumerate(shown)]
         if not rows:
             none = "No section matches." if self.words else "No section differs from the previous request."
             body = [text_line((none, palette.dim))]
@@ -171,31 +173,31 @@ class WireBoard(Board):
 
     def _unchanged(self) -> list[WireSection]:
         """Sections before the first difference, which the provider may still have cached."""
-        found: list[WireSection] = []
-        for one in self._wire.sections if self._wire is not None else ():
-            if one.change != "same" and "[" in one.name:
+        sections: list[WireSection] = []
+        for section in self._wire.sections if self._wire is not None else ():
+            if section.change != "same" and "[" in section.name:
                 break
-            if one.change == "same":
-                found.append(one)
-        return found
+            if section.change == "same":
+                sections.append(section)
+        return sections
 
     def _prefix_bar(self, width: int, palette: Palette) -> Line:
         """The request as a bar: its unchanged prefix, and the rest."""
-        total = sum(one.tokens for one in self._wire.sections) if self._wire is not None else 0
-        kept = sum(one.tokens for one in self._unchanged())
-        size = round(width * kept / total) if total else 0
+        total = sum(section.tokens for section in self._wire.sections) if self._wire is not None else 0
+        unchanged = sum(section.tokens for section in self._unchanged())
+        size = round(width * unchanged / total) if total else 0
         same, other = fill_of(0, palette), fill_of(1, palette)
         return text_line((same * size, palette.accent), (other * (width - size), palette.warning))
 
-    def _row(self, one: WireSection, chosen: bool, width: int, palette: Palette) -> Line:
-        style = {"same": palette.dim, "gone": palette.error}.get(one.change, palette.warning)
-        base = palette.text if one.change != "gone" else palette.dim
-        about = fitted_text(safe_line(self._session.inspection.masked(one.about)), max(1, width - 32))
+    def _row(self, section: WireSection, chosen: bool, width: int, palette: Palette) -> Line:
+        style = {"same": palette.dim, "gone": palette.error}.get(section.change, palette.warning)
+        base = palette.text if section.change != "gone" else palette.dim
+        about = fitted_text(safe_line(self._session.inspection.masked(section.about)), max(1, width - 32))
         return text_line(
             ("›" if chosen else " ", palette.cursor),
-            (f"{_MARKS[one.change]} ", style),
-            (fitted_text(safe_line(one.name), 16), palette.accent if "[" in one.name else palette.dim),
-            (f"{one.tokens:>8,} ", base),
-            ("┃ " if one.breakpoint else "  ", palette.success),
+            (f"{_MARKS[section.change]} ", style),
+            (fitted_text(safe_line(section.name), 16), palette.accent if "[" in section.name else palette.dim),
+            (f"{section.tokens:>8,} ", base),
+            ("┃ " if section.breakpoint else "  ", palette.success),
             (about, base + palette.strong if chosen else base),
         )

@@ -546,7 +546,7 @@ class Compaction:
         if known is not None:
             return known
         ledger, job, allowances = self.ledger, self.job, self._plan.allowances
-        removed = [one for one in covered(self._view[:start]) if one not in self._keep]
+        removed = [source for source in covered(self._view[:start]) if source not in self._keep]
         package = build_package(ledger, removed, summary, job.facts, self.sizes, allowances, job.attachments, job.when)
         view = replaced(ledger, self._view, start, job.summary_id, package.text, self._request, self._keep)
         cleared = tidy(ledger, view, self.sizes, self.options.retention, allowances.tail, self._whole)

@@ -296,34 +296,34 @@ def _pieces(text: str, *, active: bool, whole: bool = False) -> list[str]:
 
 def _fits(pattern: Sequence[str], name: str) -> bool:
     """Whether a name matches, in time at most the product of both lengths."""
-    at = here = 0
+    at = position = 0
     star, resume = -1, 0
     while at < len(name):
-        piece = pattern[here] if here < len(pattern) else ""
+        piece = pattern[position] if position < len(pattern) else ""
         if piece == _ANY_TEXT:
-            star, resume = here, at
-            here += 1
+            star, resume = position, at
+            position += 1
         elif piece in (_ANY_CHARACTER, name[at]) or (piece == _NO_DOT and name[at] != "."):
-            at, here = at + 1, here + 1
+            at, position = at + 1, position + 1
         elif star >= 0:
             resume += 1
-            at, here = resume, star + 1
+            at, position = resume, star + 1
         else:
             return False
-    return all(piece == _ANY_TEXT for piece in pattern[here:])
+    return all(piece == _ANY_TEXT for piece in pattern[position:])
 
 
 def _matches(text: str, pattern: list[str], situation: Situation) -> list[str | None]:
     if len(situation.cwds) != 1:
         raise UnprovenError("wildcards appear where the current directory is uncertain")
     components = _components(pattern)
-    found = _walk(components, situation)
-    if any(item.startswith("-") for item in found):
+    paths = _walk(components, situation)
+    if any(item.startswith("-") for item in paths):
         raise UnprovenError("the wildcards match a name that looks like an option")
     # With brackets or dots this may match more than bash does; bash then keeps the word literal.
-    if not found or "[" in text or any(path.rpartition("/")[2] in (".", "..") for path in found):
-        found.append(text)
-    return sorted(set(found))  # pyright: ignore[reportReturnType]
+    if not paths or "[" in text or any(path.rpartition("/")[2] in (".", "..") for path in paths):
+        paths.append(text)
+    return sorted(set(paths))  # pyright: ignore[reportReturnType]
 
 
 def _components(pattern: list[str]) -> list[list[str]]:

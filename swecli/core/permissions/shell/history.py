@@ -145,9 +145,9 @@ def path_in_revision(word: str) -> str | None:
     """The path in a word such as ``HEAD:src/main.py`` or ``:0:README.md``; None if it names a revision."""
     if word.startswith((":/", ":(", ":!", ":^")):
         return None
-    if found := re.match(r":[0-3]:", word):
-        return word[found.end() :]
-    colon = next((found for found in _COLON.finditer(word) if found[1]), None)
+    if match := re.match(r":[0-3]:", word):
+        return word[match.end() :]
+    colon = next((match for match in _COLON.finditer(word) if match[1]), None)
     return None if colon is None else word[colon.end() :]
 
 
@@ -170,20 +170,22 @@ def _chosen(
     by_name = name in ("git show", "git cat-file")  # these print what such a word names, or only the names in it
     single = [word for word in words if _RANGE.search(word) is None and not (by_name and word in named)]
     kinds = _objects(name, single, situation)
-    for word, found in zip(single, kinds, strict=True):
-        if found.kind == "blob" and word not in named:
-            _check_blob(name, word, found, situation)
+    for word, git_object in zip(single, kinds, strict=True):
+        if git_object.kind == "blob" and word not in named:
+            _check_blob(name, word, git_object, situation)
     if name == "git cat-file":
         return None
     ranges = [word for word in words if word not in single and not (by_name and word in named)]
-    contents = [found for found in kinds if found.kind in ("blob", "tree")]
+    contents = [git_object for git_object in kinds if git_object.kind in ("blob", "tree")]
     if name == "git show":
         # Behind a tag git would print its text among the names.
-        shown = {word: found.hash for word, found in zip(single, kinds, strict=True) if found.kind == "commit"}
+        shown = {
+            word: git_object.hash for word, git_object in zip(single, kinds, strict=True) if git_object.kind == "commit"
+        }
         shown |= dict(zip(ranges, ranges, strict=True))
         only_contents = not shown and _WIDENING.isdisjoint(options) and bool(named or contents)
         return None if only_contents else shown
-    if name == "git diff" and kinds and all(found.kind == "blob" for found in kinds) and not ranges:
+    if name == "git diff" and kinds and all(git_object.kind == "blob" for git_object in kinds) and not ranges:
         return None
     return dict(zip(words, words, strict=True))
 
@@ -199,9 +201,9 @@ def _objects(name: str, words: Sequence[str], situation: Situation) -> tuple[Git
     return known
 
 
-def _check_blob(name: str, word: str, found: GitObject, situation: Situation) -> None:
+def _check_blob(name: str, word: str, git_object: GitObject, situation: Situation) -> None:
     """Raise unless the content with this hash is that of a tracked file that may be shown."""
-    names = situation.facts.names_of_blob(situation.start, found.hash)
+    names = situation.facts.names_of_blob(situation.start, git_object.hash)
     if not names:
         rule = next(iter(situation.rules.rules), None)
         raise UnprovenError(f"{name} would show {word}, a content whose file name is unknown", soft=True, rule=rule)
@@ -303,15 +305,15 @@ def _check_grep(
     """Raise if ``git grep`` searches a file that may not be shown."""
     name, top = "git grep", _top(situation)
     trees = _objects(name, revisions, situation)
-    if all(found.kind == "missing" for found in trees):  # such a word is a path
+    if all(git_object.kind == "missing" for git_object in trees):  # such a word is a path
         _check_tracked(name, paths, limits, situation)
-    for word, found in zip(revisions, trees, strict=True):
-        if found.kind == "blob" and path_in_revision(word) is None:
-            _check_blob(name, word, found, situation)
-        if found.kind not in ("commit", "tree"):
+    for word, git_object in zip(revisions, trees, strict=True):
+        if git_object.kind == "blob" and path_in_revision(word) is None:
+            _check_blob(name, word, git_object, situation)
+        if git_object.kind not in ("commit", "tree"):
             continue
         names = situation.facts.names_shown(
-            situation.start, ("ls-tree", "-r", "--full-tree", "--name-only", "-z", found.hash)
+            situation.start, ("ls-tree", "-r", "--full-tree", "--name-only", "-z", git_object.hash)
         )
         if names is None:
             raise _unknown(name, situation)
