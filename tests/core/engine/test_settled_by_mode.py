@@ -99,11 +99,13 @@ async def test_what_a_revoked_rule_covered_asks_again(tmp_path: Path) -> None:
     npm = call("run_command", "npm test")
     script = f"[[step]]\ncall = [{npm}]\n" + step(npm)
     async with bench(script, tmp_path, policy=POLICY) as b:
+        b.gates.held.add("npm test")  # the next call must not be decided before the rule is revoked
         b.send(Submit("go"))
         first = await b.asked()
         b.send(ReplyPermission(first.request, "always"))
         await until(lambda: b.session.view.rules, "the rule holds")
         b.send(RevokeRule(str(first.rule)))
+        b.gates.release("npm test")
         b.allow(await b.asked(2), "reject")
         await ended(b)
         assert [body.rule for body in b.bodies(RuleRevoked)] == [first.rule]
