@@ -134,8 +134,13 @@ def _line(source: int) -> bytes:
     return line
 
 
+_ASKING = threading.Lock()
+"""Held for a whole message: tests start runs in several threads, and a message is sent in two pieces."""
+
+
 def _ask(kind: str, arguments: list[str], cwd: str, environment: Mapping[str, str], fds: list[int]) -> None:
-    _send(_server(kind), [arguments, cwd, dict(environment)], fds)
+    with _ASKING:
+        _send(_server(kind), [arguments, cwd, dict(environment)], fds)
 
 
 def _send(server: socket.socket, message: Any, fds: list[int]) -> None:
