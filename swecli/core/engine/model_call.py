@@ -749,6 +749,8 @@ class Asking:
                 result = await self._stream(client, prepared, answer)
             except asyncio.CancelledError:
                 if answer.visible:
+                    self._access.reached.add(_server_of(client.info))
+                    self._access.answered.add(_server_of(client.info))
                     self.fragment, self.trouble = Fragment(answer.usage, answer.written), ""
                 answer.cut("interrupted", INTERRUPTED)
                 raise

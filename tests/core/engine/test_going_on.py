@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,12 +23,14 @@ from swecli.core.engine.model_call import (
     why_not_again,
 )
 from swecli.core.engine.settings import TurnLimits
-from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError
+from swecli.core.llm.scripted import ScriptedModel, parse_script
+from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError, StreamEvent, TextDelta
 from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import SetEffort, SetModel
+from swecli.core.protocol.commands import Interrupt, SetEffort, SetModel, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
     ItemCompleted,
+    ItemDelta,
     ModelChanged,
     ModelResponded,
     Notice,
@@ -37,7 +41,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Usage
 from swecli.core.sessions.database import open_in_memory
 from swecli.core.sessions.store import SessionStore
-from tests.core.engine.support import Bench, bench, call
+from tests.core.engine.support import Bench, bench, call, until
 from tests.core.engine.test_model_choice import Family, family_bench, notices
 
 WRITE = f"""
@@ -404,6 +408,31 @@ async def test_a_gap_in_the_network_does_not_end_the_turn(tmp_path: Path) -> Non
     script = f"{DONE}\n{GONE * 8}{DONE}"
     async with bench(script, tmp_path, sleep=clock.sleep, monotonic=clock.monotonic, jitter=lambda: 0.0) as b:
         await b.say("hi")
+        assert (await b.say("again")).outcome == "done"
+        assert len(clock.waits) == 8
+
+
+class Talking(ScriptedModel):
+    """Says one word and falls silent; then follows its script."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if not self.requests:
+            self.requests.append(request)
+            yield TextDelta(0, "well")
+            await asyncio.Event().wait()
+        async for event in super().stream(request):
+            yield event
+
+
+async def test_a_server_whose_answer_was_interrupted_is_waited_for_as_well(tmp_path: Path) -> None:
+    clock = Clock()
+    model = Talking(parse_script(GONE * 8 + DONE))
+    changes = {"sleep": clock.sleep, "monotonic": clock.monotonic, "jitter": lambda: 0.0}
+    async with bench("", tmp_path, make_client=lambda _: model, **changes) as b:
+        b.send(Submit("hi"))
+        await until(lambda: bool(b.bodies(ItemDelta)), "a word")
+        b.send(Interrupt())
+        await b.idle()
         assert (await b.say("again")).outcome == "done"
         assert len(clock.waits) == 8
 
