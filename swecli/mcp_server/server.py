@@ -188,9 +188,9 @@ class TaskServer:
         finished = asyncio.ensure_future(task.finished())
         try:
             while not finished.done():
+                await self._progress(context, task)
                 request = next(iter(task.open.values()), None)
                 if request is None:
-                    await self._progress(context, task)
                     moved = asyncio.ensure_future(task.moved())
                     await asyncio.wait((finished, moved), return_when=asyncio.FIRST_COMPLETED)
                     moved.cancel()
@@ -198,6 +198,7 @@ class TaskServer:
                     return self._handed_over(task)
                 else:
                     await self._ask(context, task, request)
+            await self._progress(context, task)
         except asyncio.CancelledError:
             self._stop(task)
             raise
@@ -206,10 +207,10 @@ class TaskServer:
         return _result(task.report)
 
     async def _progress(self, context: Context, task: Task) -> None:
-        """Report new progress, also after the client repeated the call with an answer."""
-        if task.happened != task.told and task.doing:
-            task.told = task.happened
-            await context.session.report_progress(float(task.happened), None, task.doing)
+        """Report each activity once, also after the client repeated the call with an answer."""
+        while task.untold:
+            number, activity = task.untold.popleft()
+            await context.session.report_progress(float(number), None, activity)
 
     def _stop(self, task: Task) -> None:
         self._log(f"session {task.id} cancelled")

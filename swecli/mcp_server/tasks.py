@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -129,6 +130,8 @@ LOOK_SECONDS = 1.0
 MOST_QUIET = 5
 """Idle checks without any event after which a task counts as failed silently."""
 CLOSE_SECONDS = 10.0
+MOST_UNTOLD = 100
+"""Activities that wait for a slow client; the oldest give way."""
 
 
 class Task:
@@ -142,13 +145,10 @@ class Task:
         self.ended: TurnEnded | None = None
         self.working = False
         self.unasked = ""
-        self.doing = ""
-        """Current activity, on one line."""
-        self.happened = 0
-        """Number of activity changes."""
-        self.told = 0
-        """The last activity change reported to the client."""
+        self.untold: deque[tuple[int, str]] = deque(maxlen=MOST_UNTOLD)
+        """Activities not yet reported to the client, each on one line and with its number, oldest first."""
         self.steps = 0
+        self._happened = 0
         self._trouble = ""
         self._changed: dict[str, None] = {}
         self._turns = Turns()
@@ -164,7 +164,8 @@ class Task:
 
     def begin(self, prompt: str, mode: Mode) -> None:
         """Start a task in the session, in this mode."""
-        self.ended, self.working, self.doing, self._trouble = None, True, "", ""
+        self.ended, self.working, self._trouble = None, True, ""
+        self.untold.clear()
         self._changed.clear()
         self._rejected_before = len(self._turns.rejected)
         self.steps = 0
@@ -260,8 +261,8 @@ class Task:
             self.fail("the session was closed")
 
     def _does(self, what: str) -> None:
-        self.doing = str(safe_line(what))[:200]
-        self.happened += 1
+        self._happened += 1
+        self.untold.append((self._happened, str(safe_line(what))[:200]))
 
     def _take(self, event: Event) -> None:
         item = self._turns.apply(event)
