@@ -147,12 +147,12 @@ def test_without_a_model_the_first_message_waits_in_the_prompt(program: Programs
     terminal.shows("No model is connected yet", "› my first question")
 
 
-def test_a_server_that_is_not_there_is_tried_again_and_escape_ends_that(program: Programs) -> None:
+def test_a_server_that_is_not_there_is_tried_again_and_escape_returns_the_message(program: Programs) -> None:
     variables = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     terminal = program("-m", "openai/m", "hello", variables=variables)
     terminal.shows("Retry", "esc to stop")
     terminal.send("\x1b")
-    terminal.shows("interrupted", READY)
+    terminal.shows("Rewound 2 entries", "› hello", without="esc to stop")
 
 
 CHANGES = """
