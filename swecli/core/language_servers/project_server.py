@@ -336,8 +336,10 @@ class ProjectServer:
         return [check for check in self._late_checks if check.agent == agent]
 
     def is_at_work(self, agent: str) -> bool:
-        """Whether it starts, reports work, or has a question to answer, while an agent's changes wait for it."""
-        works = self._state == "starting" or (self._run is not None and (self._run.doing or self._run.peer.is_asked))
+        """Whether an agent's changes wait for it and it will say something about them: because it starts, reports work,
+        has a question to answer, or has so far sent a list of errors for every text, clean ones included."""
+        run = self._run
+        works = run is None or run.doing or run.peer.is_asked or not run.leaves_unanswered
         return bool(works and not self._awaited_in_vain and self.late_checks(agent))
 
     def wait_no_more(self, agent: str) -> None:

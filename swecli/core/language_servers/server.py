@@ -103,6 +103,9 @@ class RunningServer:
         self._slowest = 0.0
         """Usual seconds until a list arrives, judged by the slowest recent one."""
         self._silences = 0
+        self.leaves_unanswered = False
+        """Whether it was silent about a text for so long that this counted as free of errors, as servers do that send
+        no list for a clean file."""
 
     @property
     def doing(self) -> str:
@@ -179,6 +182,8 @@ class RunningServer:
         self._versions = self._versions or published.version is not None
         if not document.heard and self._silences:  # the first list waits for the project to be read
             self._slowest = max(self._slowest * 0.9, now - document.shown_at)
+        if document.fresh and not document.heard:  # it was slow, not silent
+            self.leaves_unanswered = False
         document.published = published.diagnostics.copy()  # else the whole message is held
         document.fresh, document.heard, document.exact = True, True, published.version is not None
         document.at = now
@@ -377,9 +382,12 @@ class RunningServer:
             least = SILENCE if self._silences else FIRST_SILENCE
             patience = min(max(least, 2 * self._slowest), FIRST_SECONDS)
             self._silences += 1
-        end = asyncio.get_running_loop().time() + patience
+        start = asyncio.get_running_loop().time()
+        end = start + patience
         while not self.peer.ended.is_set():
             now = asyncio.get_running_loop().time()
+            if self._working:  # silence means nothing as long as it reports that it works
+                end = min(now + patience, start + READY_SECONDS)
             limit = end if not document.fresh else document.at if document.exact else document.at + QUIET
             if now >= limit:
                 break
@@ -387,9 +395,10 @@ class RunningServer:
             try:
                 await asyncio.wait_for(self._news(document), limit - now)
             except TimeoutError:
-                break
+                continue
         if self.peer.ended.is_set():
             raise ServerEnded(self.peer.trouble)
+        self.leaves_unanswered = self.leaves_unanswered or not document.fresh
         document.fresh = True
         return await _read(document.published) if document.published is not None else ()
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.language_servers import server as server_module
 from swecli.core.language_servers import servers as servers_module
 from swecli.core.language_servers.definitions import CodePlace, CodeQuestion, Surroundings
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
@@ -126,6 +127,26 @@ async def test_errors_that_a_server_works_on_come_before_the_next_step(
         assert "unkind reports 1 new error after an earlier edit: a.txt:1" in told
 
 
+async def test_errors_of_a_server_that_works_without_saying_so_come_before_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers_module, "CATCH_UP", math.inf)
+    monkeypatch.setattr(server_module, "FIRST_SECONDS", math.inf)
+    (tmp_path / "a.txt").write_text("one\n")
+    checked = tmp_path / "checked"
+    options = LanguageServerOptions(wait=0.01)
+    async with session(edit("one", "ERR"), tmp_path, f"late={checked}", options=options) as made:
+        made.send(Submit("go"))
+        waits = "Waiting for unkind: errors of the last edit"
+        await until(lambda: waits in str(made.bodies(Notice)) or bool(made.bodies(TurnEnded)), "the wait")
+        checked.touch()
+        await until(lambda: bool(made.bodies(TurnEnded)), "the end")
+        order = [event.body for event in made.events if isinstance(event.body, StepStarted | ItemStarted)]
+        second = [place for place, body in enumerate(order) if isinstance(body, StepStarted)][1]
+        told = [body.title for body in order[:second] if isinstance(body, ItemStarted) and body.kind == "note"]
+        assert "unkind reports 1 new error after an earlier edit: a.txt:1" in told
+
+
 async def test_the_wait_for_errors_ends_with_escape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers_module, "CATCH_UP", math.inf)
     (tmp_path / "a.txt").write_text("one\n")
@@ -139,7 +160,10 @@ async def test_the_wait_for_errors_ends_with_escape(tmp_path: Path, monkeypatch:
         assert made.bodies(TurnEnded)[0].outcome == "done"
 
 
-async def test_what_comes_after_the_turn_is_shown_at_once_and_told_with_the_next(tmp_path: Path) -> None:
+async def test_what_comes_after_the_turn_is_shown_at_once_and_told_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers_module, "CATCH_UP", 0.0)
     (tmp_path / "a.txt").write_text("one\n")
     script = edit("one", "ERR") + TEXT
     options = LanguageServerOptions(wait=0.05)

@@ -6,13 +6,15 @@ import asyncio
 import os
 import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from msgspec import Raw
 
 from swecli.core.language_servers import peer, server
 from swecli.core.language_servers.definitions import CodeError
 from swecli.core.language_servers.servers import LanguageServerOptions
+from swecli.core.protocol.events import MAIN
 from swecli.core.workspace.server_log import ServerLog
 from tests.core.engine.support import until
 from tests.core.language_servers.support import PATIENT, Served, messages, served, unkind
@@ -52,6 +54,57 @@ async def test_a_server_that_says_nothing_of_clean_files(tmp_path: Path, monkeyp
             assert await made.edit("a.txt", "ERR\n") == f"{ONE}a.txt:1: bad: ERR [E1]"
 
     await at_some_pace(attempt, 0.2)
+
+
+async def test_silence_counts_as_work_until_a_server_is_known_to_leave_texts_unanswered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "FIRST_SILENCE", 0.2)
+    monkeypatch.setattr(server, "SILENCE", PATIENCE)
+    async with served(tmp_path, "versionless", "silent", "bare", wait=0.0) as made:
+        assert await made.edit("a.txt", "fine\n") == ""
+        assert made.servers.at_work(MAIN) == ["unkind"]
+        await until(lambda: not made.server.behind, "the silence")
+        assert await made.edit("a.txt", "fine too\n") == ""
+        await until(lambda: made.server.state == "checking", "the check")
+        assert made.server.late_checks(MAIN)
+        assert made.servers.at_work(MAIN) == []
+
+
+class CountedEvent(asyncio.Event):
+    """Counts how often it is waited for."""
+
+    waits = 0
+
+    async def wait(self) -> Literal[True]:
+        self.waits += 1
+        return await super().wait()
+
+
+@pytest.mark.parametrize("working", [True, False])
+async def test_silence_means_no_errors_only_while_no_work_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, working: bool
+) -> None:
+    monkeypatch.setattr(server, "FIRST_SILENCE", 0.001)
+    lists: list[server.Document] = []
+    running = server.RunningServer(unkind().server, tmp_path, ServerLog(None, str), lists.append)
+    document = server.Document(tmp_path / "a.txt", "text")
+    document.text, document.news = "ERR\n", CountedEvent()
+    running.documents[document.path] = document
+    if working:
+        running._told("$/progress", Raw(b'{"token": "t", "value": {"kind": "begin", "title": "lint"}}'))
+    errors = asyncio.ensure_future(running.errors((document,)))
+    await until(lambda: document.news.waits > 3 or errors.done(), "the silence")
+    assert errors.done() is not working
+    place = '{"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 3}}'
+    found = f'{{"range": {place}, "severity": 1, "message": "bad"}}'
+    running._told(
+        "textDocument/publishDiagnostics", Raw(f'{{"uri": "{document.uri}", "diagnostics": [{found}]}}'.encode())
+    )
+    (heard,) = await errors
+    assert [one.message for one in heard] == (["bad"] if working else [])
+    assert lists == [document]
+    assert not running.leaves_unanswered, "it was slow, not silent"
 
 
 async def test_texts_of_all_kinds(tmp_path: Path) -> None:
