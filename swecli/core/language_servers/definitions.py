@@ -45,6 +45,8 @@ class LanguageServer(Struct, frozen=True):
     """A requirement besides its program."""
     quiet: bool = False
     """Whether a failed start goes unreported, because its program usually serves another purpose."""
+    reads_disk: bool = False
+    """Whether its checks read files on disk, so that what it reports of a text sent to it may be of a newer one."""
     origin: str = ""
     """Settings file and line; empty for a known server."""
 
@@ -91,6 +93,7 @@ def known() -> Mapping[str, LanguageServer]:
             local=tuple(table.get("local", ())),
             needs=table.get("needs", ""),
             quiet=table.get("quiet", False),
+            reads_disk=table.get("reads_disk", False),
         )
         for name, table in tomllib.loads(text).items()
     }

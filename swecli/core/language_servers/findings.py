@@ -19,12 +19,13 @@ _Key = tuple[str, str]
 
 
 class Finding(Struct, frozen=True):
-    """A new error. ``line`` counts from 1."""
+    """A new error. ``line`` counts from 1. ``unsure``: it may be older than the edit."""
 
     path: str
     line: int
     message: str
     code: str = ""
+    unsure: bool = False
 
 
 def brought(
@@ -89,12 +90,13 @@ def findings_text(findings: Sequence[Finding], most: int, server: str, *, late: 
     """The report for the model; empty without findings."""
     if not findings:
         return ""
-    count = plural(len(findings), "new error")
+    count = plural(len(findings), "error" if any(finding.unsure for finding in findings) else "new error")
     when = " after an earlier edit" if late else ""
     lines = [f"{server} reports {count}{when}:"]
     for finding in findings[:most]:
         code = f" [{finding.code}]" if finding.code else ""
-        lines.append(f"{finding.path}:{finding.line}: {finding.message}{code}")
+        unsure = " (perhaps older than the edit)" if finding.unsure else ""
+        lines.append(f"{finding.path}:{finding.line}: {finding.message}{code}{unsure}")
     if len(findings) > most:
         lines.append(f"and {len(findings) - most:,} more")
     return "\n".join(lines)

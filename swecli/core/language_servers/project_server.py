@@ -294,8 +294,15 @@ class ProjectServer:
             self._queued[change.path] += 1
         result: asyncio.Future[tuple[Finding, ...]] = asyncio.get_running_loop().create_future()
         check = Check(tuple(changes), agent, result)
+        if self.program.server.reads_disk:
+            check.doubtful = frozenset(change.path for change in changes if not self._has_reported(change))
         beside(self._checked(check), self._tasks)
         return check
+
+    def _has_reported(self, change: Change) -> bool:
+        """Whether the server sent a list for a file as it was before a change."""
+        document = self._run.documents.get(change.path) if self._run is not None else None
+        return change.before is None or (document is not None and document.text == change.before and document.heard)
 
     async def _checked(self, check: Check) -> None:
         findings: tuple[Finding, ...] = ()
@@ -379,7 +386,11 @@ class ProjectServer:
         until = asyncio.get_running_loop().time() + FOLLOWED
         for change, errors in zip(there, current, strict=True):
             base, text = check.bases[change.path], change.after or ""
-            findings += await _compare(change.name, base.errors, errors, base.text, text)
+            new = await _compare(change.name, base.errors, errors, base.text, text)
+            findings += new
+            if change.path in check.doubtful:
+                listed = await _compare(change.name, (), errors, "", text)
+                findings += (replace(finding, unsure=True) for finding in listed if finding not in new)
             self._last[change.path] = _Known(text, errors, change.name, check.agent, until)
         self._used = asyncio.get_running_loop().time()
         return tuple(findings)
@@ -434,6 +445,8 @@ class Check:
         self.found = found
         self.given_up = False
         self.bases: Mapping[Path, _Known] = {}
+        self.doubtful: frozenset[Path] = frozenset()
+        """Files whose errors before the changes the server had not reported when it could last read them."""
 
 
 async def _compare(

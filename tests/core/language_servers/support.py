@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from swecli.core.engine.services import ExtensionHost
 from swecli.core.language_servers.definitions import LanguageServer, Program, Surroundings
 from swecli.core.language_servers.project_server import ProjectServer
@@ -27,8 +29,10 @@ SERVER = Path(__file__).with_name("unkind_server.py")
 def unkind(
     *ways: str, name: str = "unkind", inside: bool = False, settings: Mapping[str, Any] | None = None
 ) -> Program:
+    """A server that works in these ways."""
     command = (sys.executable, "-S", str(SERVER), *ways)
     server = LanguageServer(name, command, {".txt": "text", ".md": "text"}, ("mark.toml",), settings=settings or {})
+    server = replace(server, reads_disk="disk" in ways)
     return Program(server, sys.executable, inside)
 
 

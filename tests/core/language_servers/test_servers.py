@@ -107,6 +107,23 @@ async def test_silence_means_no_errors_only_while_no_work_is_reported(
     assert not running.leaves_unanswered, "it was slow, not silent"
 
 
+async def test_errors_of_a_server_that_reads_the_disk_too_late_are_reported_as_perhaps_older(tmp_path: Path) -> None:
+    read = tmp_path / "read"
+    async with served(tmp_path, "disk", f"until={read}", "versionless", "bare", wait=0.0) as made:
+        made.file("a.txt", "ERR old\nfine\n")
+        assert await made.edit("a.txt", "ERR old\nERR new\n") == ""
+        read.touch()
+        await until(lambda: bool(made.host.notes), "the errors")
+        assert made.host.notes == [
+            "unkind reports 2 errors after an earlier edit:\n"
+            "a.txt:1: bad: ERR old [E1] (perhaps older than the edit)\n"
+            "a.txt:2: bad: ERR new [E1] (perhaps older than the edit)"
+        ]
+        assert await made.edit("a.txt", "ERR old\nERR new\nfine\n") == ""
+        await until(lambda: not made.server.behind, "the second check")
+        assert len(made.host.notes) == 1
+
+
 async def test_texts_of_all_kinds(tmp_path: Path) -> None:
     async with served(tmp_path, "pull") as made:
         made.file("crlf.txt", "one\r\nERR old\r\nthree\r\n")

@@ -1,6 +1,7 @@
 """A language server over stdio that can be as unkind as a test wants: ``python unkind_server.py [WAY ...]``.
 
 A line with ERR has an error, with WARN a warning, with FLOOD 100,000 errors. ``record=FILE`` keeps what it was told.
+``disk``: it reads files, once ``until=FILE`` is there, instead of the texts that it is sent.
 """
 
 import json
@@ -80,6 +81,10 @@ def wait_for(path):
 
 
 def changed(uri):
+    if "disk" in WAYS:
+        wait_for(OPTIONS["until"])
+        with open(uri.removeprefix("file://")) as file:
+            texts[uri] = file.read()
     if "pull" in WAYS or "register" in WAYS:
         return
     if "late" in OPTIONS and versions[uri] > 1:
