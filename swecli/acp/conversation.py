@@ -147,8 +147,9 @@ class Conversation:
         self._plan_question: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._seen = 0
-        """Number of events taken; the newest is still being sent while ``_telling``."""
-        self._telling = False
+        """Number of events taken."""
+        self._sent_seq = 0
+        """Sequence number of the newest event that was taken and sent."""
         self._caught_up = asyncio.Event()
         self._own = 0
         """Turns requested here that have not started yet: the client knows their messages."""
@@ -200,7 +201,6 @@ class Conversation:
         try:
             async for event in self.session.subscribe(replay=True):
                 self._seen += 1
-                self._telling = True
                 if event.seq >= started and not self._caught_up.is_set():
                     self._updates.replaying = False
                     self._caught_up.set()
@@ -213,7 +213,7 @@ class Conversation:
                         await self._tell(update)
                 if live:
                     await self._react(event)
-                self._telling = False
+                self._sent_seq = event.seq
         except ConnectionError:
             self._editor.log(f"session {self.id}: the client disconnected")
 
@@ -408,7 +408,8 @@ class Conversation:
         seen, quiet = -1, 0
         while not turn.ended.done():
             await asyncio.wait((turn.ended, self._follower), timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            idle = not self.session.view.busy and not self._telling and seen == self._seen
+            view = self.session.view
+            idle = not view.busy and self._sent_seq == view.newest_seq and seen == self._seen
             quiet = quiet + 1 if idle else 0
             if not turn.ended.done() and (quiet >= MOST_QUIET or self._follower.done()):
                 return TurnEnded("error", "the turn ended without a result; the log has details")
@@ -519,8 +520,8 @@ class Conversation:
 
     async def _settled(self) -> None:
         """Wait until the session is idle, and all its updates have been sent."""
-        seen = -1
-        while (self.session.view.busy or self._telling or seen != self._seen) and not self._follower.done():
+        view, seen = self.session.view, -1
+        while (view.busy or self._sent_seq != view.newest_seq or seen != self._seen) and not self._follower.done():
             seen = self._seen
             await asyncio.wait((self._follower,), timeout=SETTLE_SECONDS)
 

@@ -157,6 +157,7 @@ class Task:
         self._reasons: dict[str, str] = {}
         """Reasons for refusing calls without asking the user."""
         self._seen = 0
+        self._taken_seq = 0
         self._news = asyncio.Event()
         """Set and replaced at each event."""
         self._events = session.subscribe()
@@ -195,7 +196,8 @@ class Task:
         seen, quiet = -1, 0
         while self.working:
             await self.moved()
-            idle = not self.session.view.busy and seen == self._seen
+            view = self.session.view
+            idle = not view.busy and self._taken_seq == view.newest_seq and seen == self._seen
             quiet, seen = (quiet + 1 if idle else 0), self._seen
             if self.working and (quiet >= MOST_QUIET or self._follower.done()):
                 self.fail(self._trouble or "the task ended without a result; the log has details")
@@ -256,6 +258,7 @@ class Task:
         async for event in self._events:
             self._seen += 1
             self._take(event)
+            self._taken_seq = event.seq
             self._tell()
         if self.working:
             self.fail("the session was closed")

@@ -87,6 +87,11 @@ class SessionView:
         return self._recorder.state.started_seq
 
     @property
+    def newest_seq(self) -> int:
+        """Sequence number of the newest event; subscribers may not have received it yet."""
+        return self._recorder.state.seq
+
+    @property
     def cwd(self) -> Path:
         return self._services.workspace.cwd
 
