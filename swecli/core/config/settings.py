@@ -912,6 +912,7 @@ SYNONYMS: Mapping[Key, Key] = MappingProxyType(
         ("agent", "auto_compact"): ("context", "auto_compact"),
         ("agent", "warn"): ("context", "warn"),
         ("agent", "target_tokens"): ("context", "target_tokens"),
+        ("agent", "tool_deferral_threshold"): ("tools", "tool_deferral_threshold"),
     }
 )
 """Other name -> canonical name."""

@@ -49,6 +49,19 @@ def test_other_names_lead_to_the_same_settings(tmp_path: Path) -> None:
     assert loaded(tmp_path, "", {"context.context_budget": 9_000}).settings.agent.context_budget == 9_000
 
 
+def test_the_table_of_the_design_is_read_as_it_is(tmp_path: Path) -> None:
+    result = loaded(
+        tmp_path,
+        "[agent]\ncontext_budget = 100_000\nmax_output_tokens = 4_096\ncompact_trigger = 0.9\nhard_block = 0.97\n"
+        "result_offload_threshold = 5_000\ntool_deferral_threshold = 0.2\n",
+    )
+    agent, tools = result.settings.agent, result.settings.tools
+    assert result.notices == ()
+    assert (agent.context_budget, agent.max_output_tokens) == (100_000, 4_096)
+    assert (agent.compact_trigger, agent.hard_block, agent.result_offload_threshold) == (0.9, 0.97, 5_000)
+    assert tools.tool_deferral_threshold == 0.2
+
+
 def test_one_setting_under_two_names_in_one_file_is_an_error_with_both_lines(tmp_path: Path) -> None:
     message = error(tmp_path, "[agent]\nwarn = 0.5\n[context]\nwarn = 0.6\n")
     assert message.startswith(f"{tmp_path / 'config.toml'}:4: context.warn is already set in line 2 under another name")
