@@ -253,6 +253,14 @@ def _prepares(words: Sequence[str]) -> bool:
     return bool(rest) and (rest[0] in _ONCE or parsed(" ".join(rest)).intent == "install")
 
 
+def starts_program(command: str) -> bool:
+    """Whether a command runs, tests or builds something, rather than looking, installing or moving files."""
+    about = parsed(command)
+    if about.intent:
+        return about.intent in ("run", "test", "build")
+    return bool(about.words) and not about.looks and about.words[0] not in _OF_THEIR_OWN | _ONCE
+
+
 def brings_what_was_missing(command: str) -> bool:
     """Whether a command may have removed the cause of errors about something that is not there."""
     words = parsed(command).words

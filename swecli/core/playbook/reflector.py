@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from swecli.core.playbook.commands import parsed
+from swecli.core.playbook.commands import parsed, starts_program
 from swecli.lazy_pattern import lazy_pattern
 
 Outcome = str
@@ -106,6 +106,10 @@ def _runs(intent: str) -> Callable[[_Seen], bool]:
     return lambda call: call.kind == "run" and call.intent == intent
 
 
+def _starts_program(call: _Seen) -> bool:
+    return call.kind == "run" and starts_program(call.command)
+
+
 def _file_operations(seen: Sequence[_Seen]) -> Reflection | None:
     if _follows(seen, _is("list"), _is("read")):
         return Reflection(
@@ -168,7 +172,7 @@ def _testing(seen: Sequence[_Seen]) -> Reflection | None:
 
 
 def _shell(seen: Sequence[_Seen]) -> Reflection | None:
-    if _follows(seen, _runs("install"), lambda call: call.kind == "run" and call.intent in ("run", "test", "build")):
+    if _follows(seen, _runs("install"), _starts_program):
         return Reflection("shell_commands", "Install dependencies before run", 0.75, "an installation came first")
     if _follows(seen, _runs("build"), _runs("test")):
         return Reflection("shell_commands", "Build before test", 0.75, "a build came before the tests")

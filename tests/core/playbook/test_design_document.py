@@ -96,6 +96,14 @@ def reflected(*calls: tuple[str, dict[str, str], str | None], outcome: str = "su
             "Install",
         ),
         (
+            [
+                ("run_command", {"command": "pip install -r requirements.txt"}, None),
+                ("run_command", {"command": "python main.py"}, None),
+            ],
+            "shell_commands",
+            "Install",
+        ),
+        (
             [("run_command", {"command": "make build"}, None), ("run_command", {"command": "pytest"}, None)],
             "shell_commands",
             "Build",
@@ -129,6 +137,9 @@ def test_few_calls_show_nothing_and_failures_only_how_one_gets_over_them() -> No
     assert reflected(("list_files", {}, "no"), ("read_file", {"path": "a"}, "no")) is None
     listed = (("list_files", {}, None), ("read_file", {"path": "a"}, None))
     assert reflected(*listed, outcome="error") is None
+    for later in ("ls", "pip install b", "git commit -m x", "rm -r build"):  # none of them needs what was installed
+        installed = ("run_command", {"command": "pip install a"}, None), ("run_command", {"command": later}, None)
+        assert reflected(*installed) is None, later
     assert ExecutionReflector(min_tool_calls=3).reflect("x", [ToolCall("ls"), ToolCall("read")], "success") is None
     assert ExecutionReflector(min_confidence=0.9).reflect("x", [ToolCall("ls"), ToolCall("read")], "success") is None
 
