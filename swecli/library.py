@@ -7,7 +7,7 @@ timezone-aware, in UTC; sizes are tokens.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
@@ -39,7 +39,7 @@ from swecli.core.context_management.ledger import Ledger, bodies_of
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.context_retriever import ContextRetriever, Document, TaskContext, now
-from swecli.core.llm.types import ModelClient, ModelInfo, ToolSchema
+from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, ToolSchema
 from swecli.core.llm.windows import look_up_model
 from swecli.core.playbook.bullet import Bullet
 from swecli.core.playbook.playbook import Playbook
@@ -305,6 +305,16 @@ class ContextBudget(Budget, frozen=True):
             budget.compact_at,
             budget.block_at,
         )
+
+    @property
+    def total(self) -> int:
+        """The whole window."""
+        return self.window
+
+    @property
+    def max_output_tokens(self) -> int:
+        """The part of the window that is kept for the answer."""
+        return self.reserve
 
     @property
     def system_prompt(self) -> int:
@@ -627,7 +637,7 @@ class ContextManager(context_manager.ContextManager):
     ``context`` is a configuration, or the name of a provider together with its ``model``. Methods without ``info`` use
     the model of the newest measure, and before the first one that model; without any, the usual estimate and a cautious
     window. Histories are those of a conversation, exported ``Message`` documents, or dictionaries with ``role`` and
-    ``content``. ``client`` writes summaries.
+    ``content``. ``client`` writes summaries; without one, a compaction leaves them out.
     """
 
     def __init__(
@@ -648,11 +658,13 @@ class ContextManager(context_manager.ContextManager):
             self.measured_for = look_up_model(context, model)
 
     def count_tokens(self, content: str | History, info: ModelInfo | None = None) -> int:
-        """Tokens of a text, or of a whole request with these messages, in the model's units."""
+        """Tokens of a text, of the text parts of one message's ``content``, or of a whole request with these messages,
+        in the model's units."""
         model = self._model(info)
-        if isinstance(content, str):
-            return round(self.monitor.count_tokens(content) * self.monitor.ratio(model))
-        return self.measure(messages_of(content), model).used
+        texts = [content] if isinstance(content, str) else _content_texts(content)
+        if texts:
+            return round(sum(map(self.monitor.count_tokens, texts)) * self.monitor.ratio(model))
+        return self.measure(messages_of(cast("History", content)), model).used
 
     def predict_next(self, messages: History, text: str = "", info: ModelInfo | None = None) -> Forecast:
         """The size of the next request if the user said ``text`` now."""
@@ -687,17 +699,12 @@ class ContextManager(context_manager.ContextManager):
         focus: str = "",
     ) -> CompactedHistory:
         """A shorter history, or the same one with the reason. ``options`` replace the configuration's, ``focus`` is the
-        emphasis of a summary.
-
-        Raises:
-            ValueError: no client, neither here nor in the manager.
-        """
-        client = client or self.client
-        if client is None:
-            raise ValueError("no model client: pass one to the manager or to this call")
+        emphasis of a summary."""
+        client = client or self.client or _NoClient(self._model(None))
         options = options or self.config.compaction()
         history = messages_of(history)
         ledger = ledger_of(history)
+        ledger.pinned.update(message.id for message in history if message.id.startswith(_SYSTEM))
         prepared = self.prepare(project(ledger), info=client.info)
         count = sum(message.id.startswith("compacted") for message in history)
         job = Job("manual", f"compacted-{count + 1}", prepared.request, client, SessionFacts(), focus)
@@ -705,7 +712,8 @@ class ContextManager(context_manager.ContextManager):
         if not isinstance(outcome, Compacted):
             return CompactedHistory(tuple(history), None, outcome.reason)
         trouble = await run_post_hook(options, outcome.result)
-        return CompactedHistory(project(ledger, outcome.view), outcome.result, trouble)
+        kept = sorted(project(ledger, outcome.view), key=lambda message: not message.id.startswith(_SYSTEM))
+        return CompactedHistory(tuple(kept), outcome.result, trouble)
 
     @staticmethod
     def get_context_limit(provider: str, model: str) -> int:
@@ -714,6 +722,19 @@ class ContextManager(context_manager.ContextManager):
 
     def _model(self, info: ModelInfo | None) -> ModelInfo:
         return info or self.measured_for or NO_MODEL
+
+
+class _NoClient:
+    """Stands for a model that only its window is known of: it writes nothing."""
+
+    def __init__(self, info: ModelInfo) -> None:
+        self.info = info
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Failed, None]:
+        yield Failed(ProviderError("not_found", "no model client was given"))
+
+    async def close(self) -> None:
+        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -730,6 +751,16 @@ Entry = protocol.Message | Message | Mapping[str, Any]
 History = Sequence[Entry]
 """Messages of a conversation, as documents, or as dictionaries with ``role`` and ``content``, and ``tool_calls`` and
 ``tool_call_id`` in the form of OpenAI's chat protocol."""
+_SYSTEM = "system-"
+"""How the ids of system messages begin, which every compaction keeps. Requests send them as the user's."""
+
+
+def _content_texts(content: Sequence[object]) -> list[str]:
+    """The texts of one message's content in parts; empty for a history."""
+    parts = [cast("Mapping[str, object]", part) for part in content if isinstance(part, Mapping)]
+    if len(parts) < len(content) or any("role" in part for part in parts):
+        return []
+    return [str(part["text"]) for part in parts if "text" in part]
 
 
 def messages_of(history: History) -> tuple[protocol.Message, ...]:
@@ -768,7 +799,9 @@ def _message(entry: Entry, name: str) -> protocol.Message:
     if fields.get("tool_call_id"):
         call_id, tool = str(fields["tool_call_id"]), str(fields.get("name") or "")
         parts.append(protocol.ToolResultPart(call_id, tool, str(content or "")))
-    return protocol.Message("user" if role == "system" else role, tuple(parts), name)
+    if role == "system":
+        return protocol.Message("user", tuple(parts), f"{_SYSTEM}{name}")
+    return protocol.Message(role, tuple(parts), name)
 
 
 def ledger_of(messages: Sequence[protocol.Message]) -> Ledger:

@@ -171,6 +171,7 @@ def test_the_budget_by_component() -> None:
     budget = ContextBudget(components, 4_650, 5_000, 8_000, 10_000, 2_000, "ok")
     assert (budget.system_prompt, budget.skill_prompts, budget.tool_descriptions) == (1_600, 50, 2_000)
     assert budget.conversation == 1_000
+    assert (budget.total, budget.max_output_tokens) == (10_000, 2_000)
     assert (budget.effective_window(), budget.used_tokens(), budget.remaining_tokens()) == (8_000, 4_650, 3_350)
     assert budget.used_percentage() == pytest.approx(58.125)
     assert not budget.exceeds_budget()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import Limits, level_of
-from swecli.core.context_management.compaction.options import CompactionOptions, TruncationStrategy
+from swecli.core.context_management.compaction.options import CompactionOptions, StrategyName, TruncationStrategy
 from swecli.core.context_management.projection import project
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
@@ -191,6 +191,39 @@ async def test_a_plain_history_is_compacted() -> None:
     assert len(made.messages) < len(said)
 
 
+@pytest.mark.parametrize("strategy", ["truncation", "importance", "summarization", "chain"])
+async def test_without_a_model_a_history_is_compacted_without_a_summary(strategy: StrategyName) -> None:
+    said = [{"role": "user" if number % 2 else "assistant", "content": f"{number} " * 900} for number in range(1, 30)]
+    context = ContextManager(ContextConfig(max_context_tokens=12_000, strategy=strategy))
+    made = await context.compact(said)
+    assert made.result is not None
+    assert made.result.after_tokens < made.result.before_tokens / 2
+    assert len(made.messages) < len(said)
+    assert made.result.summary == ""
+
+
+@pytest.mark.parametrize("strategy", ["truncation", "importance", "chain"])
+async def test_the_system_prompt_of_a_history_survives_every_compaction(strategy: StrategyName) -> None:
+    said: list[dict[str, str]] = [{"role": "system", "content": "Answer in French."}]
+    turns = [{"role": "user" if number % 2 else "assistant", "content": f"{number} " * 900} for number in range(1, 30)]
+    context = ContextManager(ContextConfig(max_context_tokens=12_000, strategy=strategy))
+    first = await context.compact([*said, *turns])
+    assert first.result is not None
+    assert first.messages[0].text == "Answer in French."
+    second = await context.compact([*first.messages, *turns])
+    assert second.result is not None
+    assert [message.text for message in second.messages].count("Answer in French.") == 1
+    assert second.messages[0].text == "Answer in French."
+
+
+def test_the_content_of_one_message_is_counted_like_its_text() -> None:
+    context = ContextManager()
+    text = "a few words that fill a line " * 20
+    parts = [{"type": "text", "text": text}, {"type": "text", "text": text}]
+    assert context.count_tokens(parts) == pytest.approx(2 * context.count_tokens(text), rel=0.02)
+    assert context.count_tokens([]) == context.count_tokens(()) > 0  # a request without messages has a system prompt
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [
@@ -201,6 +234,9 @@ async def test_a_plain_history_is_compacted() -> None:
         ("swecli.commands.init_command", "INIT"),
         ("swecli.commands.compact_command", "COMPACT"),
         ("swecli.models.context_models", "CodebaseSummary"),
+        ("swecli.core.context_management.playbook", "Bullet"),
+        ("swecli.core.context_management.reflection", "ExecutionReflector"),
+        ("swecli.core.context_management.reflection.reflector", "ToolCall"),
     ],
 )
 def test_the_modules_that_the_design_names_can_be_imported(module: str, name: str) -> None:
