@@ -1,6 +1,6 @@
 """Facts of long sessions after three compactions: in the request with any summary, and found by recall.
 
-Two sets of 30 facts of six kinds (names, numbers, decisions, rejected ways, causes, constraints) in
+Sets of facts of six kinds (names, numbers, decisions, rejected ways, causes, constraints) in
 ``data/planted-facts.tsv`` stand in messages of the user, of the model and in results, between much that doesn't matter.
 """
 
@@ -25,6 +25,8 @@ from swecli.core.tools.read_result import Recall
 from tests.core.engine.support import Bench, bench, call, until
 
 DATA = Path(__file__).with_name("data") / "planted-facts.tsv"
+COLLECTIONS = ("first", "second", "third", "fourth")
+"""Of 30, 30, 40 and 30 facts. The third has more in results, and less formal sentences."""
 WINDOWS = (16_000, 32_000, 200_000)
 SUMMARIES = ("good", "lazy", "empty", "another language", "invented")
 COMPACTIONS = 3
@@ -116,7 +118,7 @@ class Session:
         self.steps: list[str] = [f"window = {window}\nmax_output = 2000"]
         self.facts = planted(collection)
         self._random.shuffle(self.facts)
-        size = len(self.facts) // COMPACTIONS
+        size = -(-len(self.facts) // COMPACTIONS)
         self.parts = [self.facts[at : at + size] for at in range(0, len(self.facts), size)]
         self.messages = [list(self._part(part)) for part in self.parts]
 
@@ -214,9 +216,10 @@ async def _figures(b: Bench, facts: Sequence[Fact]) -> Figures:
 
 
 def run() -> Iterator[tuple[str, float, str]]:
-    for collection in ("first", "second"):
+    for collection in COLLECTIONS:
+        count = len(planted(collection))
         for window in WINDOWS:
             for kind in SUMMARIES:
                 figures = asyncio.run(played(collection, window, kind))
-                found = f"of 30; recalled by words {figures.words}, by a paraphrase {figures.paraphrase}"
+                found = f"of {count}; recalled by words {figures.words}, by a paraphrase {figures.paraphrase}"
                 yield f"{collection} set, window {window:,}, {kind} summary", figures.present, found

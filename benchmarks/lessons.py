@@ -13,6 +13,7 @@ from tests.core.playbook.sentences import DATA, sentences
 from tests.core.playbook.sequences import lessons, sequences
 
 Figure = tuple[str, float, str]
+SEQUENCES = ("sequences", *(f"sequences_{which}" for which in ("second", "third", "fourth", "fifth")))
 HELD_OUT = ("held_out", "held_out_second")
 _NAME = lazy_pattern(
     r"`([^`]+)`|(?<![\w`])([\w.-]*(?:[/_]|\.[A-Za-z]|[a-z][A-Z]|::)[\w./:-]*\w)|\b([A-Z][A-Z0-9_]{2,})\b"
@@ -21,7 +22,7 @@ _NAME = lazy_pattern(
 
 
 def run() -> Iterator[Figure]:
-    for name in ("sequences", "sequences_second"):
+    for name in SEQUENCES:
         yield from _learned(name)
     for name in HELD_OUT:
         yield from _refused(name)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
-from swecli.core.context_management.statements import closeness, statements
+from swecli.core.context_management.statements import closeness, rarity, statements
 from swecli.core.ports import BlobError, BlobStore, TranscriptHit
 from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import (
@@ -278,7 +278,7 @@ SURE = 0.8
 """Share of a query from which on its best match is taken for the answer."""
 MOST_SPOKEN = 500
 """Newest messages whose statements are compared with a query."""
-MOST_STATED = 4_000
+MOST_STATED = 6_000
 """Characters of the statements to show."""
 USERS = 2
 """What a statement of the user weighs more than one of the model."""
@@ -323,14 +323,16 @@ class Recall:
         removed = gone(ledger, ledger.view).keys() - ledger.rewound
         newest = (ledger.entries[name] for name in reversed(list(ledger.entries)) if name in removed)
         terms = terms_of(query)
-        told: dict[str, tuple[float, int, str]] = {}
+        told: dict[str, tuple[float, float, str]] = {}
         for entry in islice((candidate for candidate in newest if candidate.kind in ("user", "text")), MOST_SPOKEN):
-            for statement in statements(_text_of(entry.parts)):
-                weight = statement.weight + (USERS if entry.kind == "user" else 0)
+            by_user = entry.kind == "user"
+            for statement in statements(_text_of(entry.parts), by_user=by_user):
+                weight = statement.weight + (USERS if by_user else 0)
                 told.setdefault(statement.text, (closeness(terms, statement.text), weight, entry.id))
+        rare = rarity(told.keys())
         lines: list[str] = []
         room = MOST_STATED
-        for text, (_, _, name) in sorted(told.items(), key=lambda pair: (-pair[1][0], -pair[1][1])):
+        for text, (_, _, name) in sorted(told.items(), key=lambda pair: (-pair[1][0], -pair[1][1] - rare[pair[0]])):
             lines.append(f"[{name}] {text}")
             room -= len(lines[-1])
             if room < 0:

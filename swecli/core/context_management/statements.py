@@ -1,13 +1,16 @@
 """Statements of the conversation: sentences that say something definite, each with a weight. Pure.
 
 A sentence weighs more if it decides, rejects or names a cause, and with each name and number in it; an announcement of
-the next step, or a report that one is done, weighs less. Names and numbers count in any language.
+the next step, or a report that one is done, weighs less. Names and numbers count in any language. Of many statements
+those weigh more whose words are in few others: a session's routine repeats its words, a fact brings its own.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from itertools import takewhile
 
 from msgspec import Struct
@@ -22,6 +25,8 @@ MOST_READ = 20_000
 FINDING = 2
 """What a decision, a rejection or a cause weighs."""
 MOST_NAMES = 2
+RARE = 4.0
+"""What a statement weighs more if no other one has any of its words."""
 _PASSING = 2
 """What an announcement of the next step, or a report that one is done, takes away."""
 
@@ -29,9 +34,9 @@ _SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
 _FINDING = lazy_pattern(
     r"\b(?:because|root cause|caused by|(?:the|its) (?:cause|reason|culprit)|due to|turns? out|stems? from|comes? from|"
     r"the (?:real |actual )?(?:bug|problem|issue|error|failure|mistake) (?:is|was|lies)|fixed (?:it |this )?by|"
-    r"decided|chose|chosen|going with|will use|instead of|rather than|reject(?:ed|ing)?|ruled out|rule out|dismissed|"
-    r"(?:does|did|will|would) ?n[o']t (?:work|help|suffice)|not an option|won't work|dead end|therefore|confirmed|"
-    r"conclusion|it follows)\b",
+    r"decided|chose|chosen|going with|(?:will|'ll) (?:use|keep)|instead of|rather than|reject(?:ed|ing)?|ruled out|"
+    r"rule out|dismissed|(?:does|did|will|would) ?n[o']t (?:work|help|suffice)|not an option|won't work|dead end|"
+    r"therefore|confirmed|conclusion|it follows)\b",
     re.IGNORECASE,
 )
 _ANNOUNCEMENT = lazy_pattern(
@@ -62,23 +67,36 @@ def sentences(text: str) -> Iterator[str]:
     return (" ".join(sentence.split()) for sentence in _SENTENCE.split(text))
 
 
-def statements(text: str) -> tuple[Statement, ...]:
-    """The statements of a text in order. A question makes none."""
+def statements(text: str, *, by_user: bool = False) -> tuple[Statement, ...]:
+    """The statements of a text in order. A question makes none. What the user announces is a request or a decision, no
+    step that passes."""
     result: list[Statement] = []
     for sentence in sentences(text[:MOST_READ]):
         clean = sentence.lstrip("#-*> ")
-        if len(clean) <= LONGEST and not clean.endswith("?") and (weight := _weight(clean)) > 0:
+        if len(clean) <= LONGEST and not clean.endswith("?") and (weight := _weight(clean, by_user)) > 0:
             result.append(Statement(clean, weight))
     return tuple(result)
 
 
-def _weight(sentence: str) -> int:
+def _weight(sentence: str, by_user: bool) -> int:
     if len(_WORD.findall(sentence)) < LEAST_WORDS:
         return 0
     names = min(MOST_NAMES, len(_NAME.findall(sentence)))
     finding = FINDING if _FINDING.search(sentence) else 0
-    passing = _PASSING if _ANNOUNCEMENT.match(sentence) or _DONE.search(sentence) else 0
+    passing = _PASSING if (_ANNOUNCEMENT.match(sentence) and not by_user) or _DONE.search(sentence) else 0
     return 1 + names + finding + (_NUMBER.search(sentence) is not None) - passing
+
+
+def rarity(texts: Collection[str]) -> dict[str, float]:
+    """What each of these statements weighs more for words that few of the others have, up to ``RARE``. Numbers count
+    as none: a routine has another one each time."""
+    words = {text: {word for word in _WORD.findall(text.casefold()) if not word.isdigit()} for text in texts}
+    common = Counter(word for found in words.values() for word in found)
+    most = math.log(len(words) + 1)
+    return {
+        text: RARE * sum(1 - math.log(common[word]) / most for word in found) / len(found) if found else 0.0
+        for text, found in words.items()
+    }
 
 
 def closeness(terms: Iterable[str], text: str) -> float:

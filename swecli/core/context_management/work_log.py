@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
-from swecli.core.context_management.statements import sentences, statements
+from swecli.core.context_management.statements import rarity, sentences, statements
 from swecli.core.protocol.events import FileChanged
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.lazy_pattern import lazy_pattern
@@ -54,7 +54,9 @@ _CHOICE = lazy_pattern(
 _CONSTRAINT = lazy_pattern(r"\b(?:never|always|must(?: not|n'?t)?|don'?t|do not|should(?:n'?t)?|only)\b", re.I)
 """A rule for the work: the playbook and memories have those."""
 FINDINGS = 160
-"""Most statements of the model to remember: those that weigh most, of equal ones the newest."""
+"""Statements of the model to remember: those that weigh most, of equal ones the newest."""
+MORE_FINDINGS = 40
+"""More of them before some are forgotten."""
 _NOT_STARTED = (126, 127)
 """Exit statuses of a missing or non-executable command: it has checked nothing."""
 
@@ -87,6 +89,13 @@ class Finding(Struct, frozen=True):
     text: str
     weight: int
     item: str
+
+
+def weightiest(findings: Collection[Finding]) -> list[Finding]:
+    """The most definite first, of equal ones the newest; ``findings`` are in order."""
+    rare = rarity([finding.text for finding in findings])
+    newest_first = list(findings)[::-1]
+    return sorted(newest_first, key=lambda finding: -finding.weight - rare[finding.text])
 
 
 class ModifiedFile(Struct, frozen=True):
@@ -180,9 +189,9 @@ class WorkLog(Struct):
         for told in statements("".join(part.text for part in entry.parts if isinstance(part, TextPart))):
             self.findings.pop(told.text, None)
             self.findings[told.text] = Finding(told.text, told.weight, entry.item)
-        if (more := len(self.findings) - FINDINGS) > 0:
-            for finding in sorted(self.findings.values(), key=lambda candidate: candidate.weight)[:more]:
-                del self.findings[finding.text]
+        if len(self.findings) > FINDINGS + MORE_FINDINGS:
+            kept = {finding.text for finding in weightiest(self.findings.values())[:FINDINGS]}
+            self.findings = {text: finding for text, finding in self.findings.items() if text in kept}
 
     def _take(self, record: ItemRecord, call: ToolCallPart) -> None:
         arguments = arguments_of(call)

@@ -19,7 +19,7 @@ from swecli.core.context_management.compaction.clearing import NEWLINE
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.ledger import ItemRecord, Ledger, is_statement
 from swecli.core.context_management.prompts import harmless, is_pointers, is_report, unmarked
-from swecli.core.context_management.work_log import TouchedFile, WorkLog, newest_user_texts, user_texts
+from swecli.core.context_management.work_log import TouchedFile, WorkLog, newest_user_texts, user_texts, weightiest
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import PlanChanged
 from swecli.core.protocol.messages import ImagePart, Part, TextPart
@@ -138,7 +138,7 @@ def _findings(
         if statement.text.casefold() not in present
     }
     chosen: set[str] = set()
-    for _, finding in sorted(enumerate(findings), key=lambda pair: (-pair[1].weight, -pair[0])):
+    for finding in weightiest(findings):
         if finding.text in lines and (allowance := allowance - sizes.stub(lines[finding.text])) >= 0:
             chosen.add(finding.text)
     shown = [line for text, line in lines.items() if text in chosen]
