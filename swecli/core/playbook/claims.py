@@ -103,6 +103,12 @@ def specific_tokens(content: str) -> list[str]:
     return list(weighed(content))
 
 
+def names_something(content: str) -> bool:
+    """Whether a sentence names anything at all: a path, code, a symbol, a tool that projects choose."""
+    named = (match[0] for match in _TOKEN.finditer(content))
+    return _is_choice(content) or any(_LIKE_CODE.search(strip_ends(token)) or token[0] == "`" for token in named)
+
+
 def ungrounded(content: str, support: float = 0.0) -> str:
     """Why a sentence is not specific to this project; empty if it is. ``support`` is the bonus from its evidence."""
     if claim(content) + support >= ENOUGH or _is_choice(content):

@@ -156,7 +156,8 @@ def same_intent(one: str, other: str) -> bool:
     if a.looks or b.looks or not a.words or not b.words:
         return False
     if a.intent or b.intent:
-        return a.intent == b.intent and (a.intent not in ("run", "build", "install") or _related(a, b))
+        targets = a.words[0] == b.words[0] and a.words[0] in RUN_TARGETS and a.intent != "install"
+        return a.intent == b.intent and (a.intent not in ("run", "build", "install") or targets or _related(a, b))
     return _related(a, b)
 
 
@@ -190,7 +191,7 @@ def _slipped(name: str, other: str) -> bool:
     longer = abs(len(name) - len(other))
     if longer:
         return longer <= 2 and longer == edit_distance(name, other, 2)
-    return name != other and sorted(name) == sorted(other)
+    return sorted(name) == sorted(other) and sum(one != new for one, new in zip(name, other, strict=True)) == 2
 
 
 def instead_of_unknown(failed: str, worked: str) -> bool:
@@ -293,8 +294,9 @@ def lacks_something(error: str) -> bool:
 
 
 _LACKS: Final = lazy_pattern(
-    r"No module named|Cannot find module|command not found|: not found|exit status 127|requires?\b|Unsupported engine"
-    r"|Could not find a version|cannot import name|refused|ECONNREFUSED|EADDRINUSE",
+    r"No module named|Cannot find module|command not found|: not found|executable file not found|\bspawn\b"
+    r"|exit status 127|requires?\b|Unsupported engine|Could not find a version|cannot import name|refused|ECONNREFUSED"
+    r"|EADDRINUSE",
     re.IGNORECASE,
 )
 
@@ -313,10 +315,20 @@ def _mistyped(word: str, other: str) -> bool:
     return not same and min(len(word), len(other)) >= 4 and _slipped(word, other)
 
 
+_NO_PROJECT: Final = (
+    r"does not contain (?:main )?module|go\.mod file not found|cannot find main module"
+    r"|could not find [`'\"]?Cargo\.toml|there is no POM in this directory|no makefile found"
+)
+_WITHOUT_PROJECT: Final = lazy_pattern(_NO_PROJECT, re.IGNORECASE)
+"""Errors that another folder is an answer to."""
+_PLACES: Final = frozenset(("-C", "--prefix", "--cwd", "--dir", "--directory", "--project", "-f", "--manifest-path"))
+_OF_NPM: Final = r"npm (?:ERR!|error) code E(?!LIFECYCLE|404)[A-Z0-9]+"
+_BY_NPM: Final = lazy_pattern(_OF_NPM)
 _CHANGES_PROGRAM: Final = lazy_pattern(
-    r"No module named|command not found|: not found|exit status 12[67]|Permission denied|externally-managed"
-    r"|requires?\b|Unsupported engine|Could not find a version|No such file|Missing script|No rule to make target"
-    r"|no such command",
+    r"No module named|command not found|: not found|executable file not found|\bspawn\b|exit status 12[67]"
+    r"|Permission denied|externally-managed|requires?\b|Unsupported engine|Could not find a version|No such file"
+    r"|Missing script|script named|No rule to make target|does not contain recipe|how to build task|\btask\b"
+    r"|\bsessions? not found|command \S+ (?:not found|is not defined)|no such command",
     re.IGNORECASE,
 )
 """Errors that another program, interpreter or environment is an answer to."""
@@ -338,6 +350,10 @@ def explains(failed: str, worked: str, error: str) -> bool:
     telling = removed if lacks_something(error) else [*removed, *come]
     if any(_names_same(name, word) for name in named for word in telling):
         return not _asks_another(before, after)
+    if _WITHOUT_PROJECT.search(error):
+        return not removed and (not come or not _PLACES.isdisjoint(come))
+    if _BY_NPM.search(error):
+        return _other_program(before, after)
     if _CHANGES_PROGRAM.search(error):
         return _other_program(before, after) or _other_target(before, after)
     return not lacks_something(error) and _NOT_THERE.search(error) is not None and bool(removed or come)
@@ -427,29 +443,39 @@ def begins(command: str, prefix: str) -> bool:
 
 
 _NAME = r"[\w@./:+-]{1,40}"
+_QUOTE = "['\"`\u2018\u2019\u201c\u201d]?"
+_QUOTED_NAME = rf"{_QUOTE}{_NAME}{_QUOTE}"
+_VARIABLE = rf"{_QUOTE}[A-Z][A-Z0-9_]{{2,39}}{_QUOTE}"
 _SIGNATURES: Final = tuple(
     lazy_pattern(pattern, re.IGNORECASE if insensitive else 0)
     for pattern, insensitive in (
-        (rf"No module named ['\"]?{_NAME}['\"]?", False),
+        (rf"No module named {_QUOTED_NAME}", False),
         (rf"Cannot find module ['\"]{_NAME}['\"]", False),
         (rf"(?:ImportError: )?cannot import name ['\"]{_NAME}['\"]", False),
-        (rf"No rule to make target ['\"`]{_NAME}['\"]", False),
-        (rf"Missing script: ['\"]?{_NAME}['\"]?", True),
+        (rf"No rule to make target {_QUOTED_NAME}", False),
+        (rf"Missing script: {_QUOTED_NAME}|script (?:named|not found) {_QUOTED_NAME}", True),
+        (rf"does not contain recipes? {_QUOTED_NAME}|know how to build task {_QUOTED_NAME}", False),
+        (rf"task {_QUOTED_NAME} (?:not found|does not exist|could not be found|is not defined)", True),
+        (rf"(?:task|sessions?) not found: {_QUOTED_NAME}|command {_QUOTED_NAME} (?:not found|is not defined)", True),
         (rf"unrecognized arguments?: {_NAME}", True),
         (
             rf"(?:unknown|unexpected|invalid|no such|unrecognized) (?:option|flag|argument|command"
-            rf"|subcommand)[: ]+['\"]?{_NAME}['\"]?",
+            rf"|subcommand)[: ]+{_QUOTED_NAME}",
             True,
         ),
+        (rf"command not found: {_NAME}", False),
         (rf"{_NAME}: command not found", False),
+        (rf"{_QUOTED_NAME}: executable file not found|\bspawn {_NAME} ENOENT", False),
         (rf"{_NAME}: (?:not found|No such file or directory|Permission denied)", False),
         (rf"can't open file ['\"]{_NAME}['\"]", False),
+        (rf"(?:environment variable )?{_VARIABLE} (?:is not set|must be set|is required|not set)", False),
         (
-            r"(?:environment variable )?['\"]?[A-Z][A-Z0-9_]{2,39}['\"]? (?:is not set|must be set|is required"
-            r"|not set)",
+            rf"[Ee]nvironment variables?(?: not found)?:? {_VARIABLE}|\bby setting {_VARIABLE}=|KeyError: {_VARIABLE}",
             False,
         ),
         (rf"Could not find a version that satisfies the requirement {_NAME}", False),
+        (_NO_PROJECT, True),
+        (_OF_NPM, False),
         (r"\berror\[E\d{4}\]", False),
         (r"\berror TS\d{3,5}\b", False),
         (r"\b(?:ENOENT|EACCES|EADDRINUSE|ECONNREFUSED|EPERM)\b", False),
@@ -460,6 +486,7 @@ _SIGNATURES: Final = tuple(
         (rf"Unsupported engine|Unknown compiler flag|unsupported option {_NAME}", True),
     )
 )
+_PLAIN_QUOTES: Final = str.maketrans("`\u2018\u2019\u201c\u201d", "'''\"\"")
 _EXIT: Final = {126: "exit status 126", 127: "exit status 127"}
 _LONGEST_SIGNATURE: Final = 70
 _MOST_READ: Final = 20_000
@@ -477,7 +504,7 @@ def signature(output: str, status: int | None = None) -> str:
     for pattern in _SIGNATURES:
         match = pattern.search(text)
         if match is not None and _harmless_name(match[0]):
-            return " ".join(match[0].split())[:_LONGEST_SIGNATURE]
+            return " ".join(match[0].translate(_PLAIN_QUOTES).split())[:_LONGEST_SIGNATURE]
     return _EXIT.get(status or 0, "")
 
 

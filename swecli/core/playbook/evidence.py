@@ -107,7 +107,26 @@ _CORRECTION: Final = lazy_pattern(
 )
 """A correction or a rule. A task that describes how to do something this time is neither."""
 _RULE: Final = lazy_pattern(
-    r"\b(?:don'?t|do not|never|always|use|run|prefer|instead|rather|not|must|only|keep|avoid|we)\b", re.IGNORECASE
+    r"\b(?:don'?t|do not|never|always|use|run|prefer|avoid|must|should(?:n'?t| not| never)|from now on)\b",
+    re.IGNORECASE,
+)
+_STORY: Final = lazy_pattern(
+    r"\?\s*$|\bwhat (?:do|does|did|is)\b|\b(?:should|must|could|would)(?:n'?t| not| never)? have\b"
+    r"|\b(?:was|were|had|did(?:n'?t)?|said|meant|told|asked|wanted|got|found|thought|for[gs]ot|forget|worry|bother|mind"
+    r"|hesitate)\b"
+    r"|\b(?:it|that|this|which|they|there|i|he|she|you) (?:(?:just|only|still|really) )?"
+    r"(?:must|always|never|should|prefer)\b"
+    r"|\b(?:always|never) (?:been|seen|done|heard|\w+ed|\w*(?!s)\ws)\b",
+    re.IGNORECASE,
+)
+"""A question, what happened, or how something behaves."""
+_POINTS: Final = lazy_pattern(
+    r"\b(?:this|these|that|those)\b(?! (?:repo|project|team|code)\b)|\b(?:there|yet)\b|^[^,;:(]*\b(?:it|them)\b",
+    re.IGNORECASE,
+)
+"""Something that only this conversation knows; in a later clause, ``it`` is what the first one named."""
+_PARTICULAR: Final = lazy_pattern(
+    r"\bthe (?:other|old|new|same|first|second|third|last|next|previous|right|wrong|above|shorter)\b", re.IGNORECASE
 )
 _ONCE: Final = lazy_pattern(
     r"\b(?:later|(?<!from )now|not yet|this time|just once|today|tomorrow|tonight|at the moment|meanwhile|until"
@@ -116,7 +135,8 @@ _ONCE: Final = lazy_pattern(
 )
 """An instruction for this occasion, which no later session should follow."""
 _LASTS: Final = lazy_pattern(
-    r"\b(?:never|always|from now on|every|each|in (?:this|our) (?:repo|project|code ?base))\b", re.I
+    r"\b(?:never|always|from now on|every|each|in (?:this|our) (?:repo|project|code ?base)|we (?:use|don'?t|do not))\b",
+    re.IGNORECASE,
 )
 _SENTENCE: Final = lazy_pattern(r"(?<=[.!?;])\s+|\n+")
 _SYMBOL: Final = lazy_pattern(
@@ -128,9 +148,16 @@ _KILLED: Final = lazy_pattern(r"killed after (\d+)")
 
 
 def _is_rule(text: str) -> bool:
-    """Whether the user's words state how to work here, rather than what to do this time: a "no" to one call says
-    nothing about the next."""
-    return _RULE.search(text) is not None and (_ONCE.search(text) is None or _LASTS.search(text) is not None)
+    """Whether the user's words state how to work here, rather than what to do this time or what happened: a "no" to one
+    call says nothing about the next."""
+    if any(pattern.search(text) for pattern in (_STORY, _POINTS)) or _RULE.search(text) is None:
+        return False
+    return lasts(text) or not (_ONCE.search(text) or _PARTICULAR.search(text))
+
+
+def lasts(text: str) -> bool:
+    """Whether a rule in the user's words says of itself that it is none for this occasion only."""
+    return _LASTS.search(text) is not None
 
 
 class _Call(Struct):

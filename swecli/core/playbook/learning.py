@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from swecli.core.playbook.bullet import Bullet, Expiry, Source
 from swecli.core.playbook.candidates import candidate
-from swecli.core.playbook.claims import CORRECTED, PROVEN
+from swecli.core.playbook.claims import CORRECTED, PROVEN, names_something
 from swecli.core.playbook.commands import parsed
-from swecli.core.playbook.evidence import Evidence
+from swecli.core.playbook.evidence import Evidence, lasts
 from swecli.core.playbook.novelty import Known, judge, unfit
 from swecli.core.playbook.playbook import Playbook, settle, subject_key
 from swecli.core.playbook.trials import Count
@@ -61,7 +61,10 @@ def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: f
             results.append(Learned(draft, refused="the user does not want it"))
             continue
         others = [bullet.content for bullet in playbook.bullets()]
-        support = CORRECTED if draft.type == "preference" else PROVEN
+        if draft.type == "preference" and not lasts(draft.content) and not names_something(draft.content):
+            results.append(Learned(draft, refused="it names nothing, so it may be about this occasion only"))
+            continue
+        support = PROVEN if draft.type != "preference" or lasts(draft.content) else CORRECTED
         verdict = judge(draft.content, Known(known.texts, (*known.learned, *others), known.masked), support)
         reason = verdict.reason or unfit("\n".join((*draft.trigger.commands, *draft.trigger.paths)), known.masked)
         if reason:

@@ -43,7 +43,7 @@ class ProjectCommands:
             return True
         if program in RUN_TARGETS:
             targets = [word for word in words[1:] if not word.startswith("-") and word not in _NOT_A_TARGET]
-            return bool(targets) and any(_declares(text, targets[-1]) for text in self._texts)
+            return any(_declares(text, target) for target in targets for text in self._texts)
         return program.startswith("./") and os.path.isfile(self._root / program)
 
     @cached_property
@@ -67,4 +67,4 @@ class ProjectCommands:
 def _declares(text: str, target: str) -> bool:
     """Whether a file, its blanks joined, declares a target: as a rule, a script or an environment."""
     name = re.escape(target)
-    return re.search(rf'(?<![\w-]){name}:|"{name}":|testenv:{name}\b|\bdef {name}\(', text) is not None
+    return re.search(rf'(?<![\w-]){name}(?: [\w*+-]+)?:|"{name}":|testenv:{name}\b|\bdef {name}\(', text) is not None

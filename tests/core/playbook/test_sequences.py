@@ -8,8 +8,17 @@ import pytest
 
 from tests.core.playbook.sequences import lessons, sequences
 
+SETS = [
+    ("sequences", 170, 22),
+    ("sequences_second", 75, 12),
+    ("sequences_third", 80, 33),
+    ("sequences_fourth", 30, 11),
+    ("sequences_fifth", 30, 10),
+]
+"""By name: sessions that teach nothing, and lessons that are learned."""
 
-@pytest.mark.parametrize(("name", "false", "true"), [("sequences", 170, 22), ("sequences_second", 75, 12)])
+
+@pytest.mark.parametrize(("name", "false", "true"), SETS)
 def test_no_false_lesson_is_learned_and_the_true_ones_are(name: str, false: int, true: int, tmp_path: Path) -> None:
     wrong: list[str] = []
     right = nothing = 0
