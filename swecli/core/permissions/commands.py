@@ -42,7 +42,7 @@ from swecli.core.permissions.shell.readers import (
     unseen,
 )
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
-from swecli.core.permissions.shell.started import Started, started
+from swecli.core.permissions.shell.started import Started, started, started_with
 from swecli.core.permissions.shell.subcommands import may_match, mentions, without_global_options
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.types import Call, Policy, Rule, restores_nothing
@@ -70,6 +70,8 @@ class Judgement(Struct, frozen=True):
     """The user's rules about reading."""
     back: BroughtBack | None = None
     """What it may read that git brings back meanwhile."""
+    by_proof: tuple[Started, ...] = ()
+    """The commands whose words only the proof knows, as those of loops, and what they wrap."""
 
     @property
     def proven(self) -> bool:
@@ -134,7 +136,13 @@ def judge(policy: Policy, call: Call) -> Judgement:
     )
     if back is not None and unproven is None:
         parts = (*parts, Part((), back.reason, soft=True, fixed=True, git_knows=back.git_knows, rule=back.rule))
-    return Judgement(items, unread, parts, unproven, tuple(dangers(items, place)), place, rules, back)
+    by_proof = _known_by_proof(parts) if any(not word.known for item in items for word in item.words) else ()
+    return Judgement(items, unread, parts, unproven, tuple(dangers(items, place)), place, rules, back, by_proof)
+
+
+def _known_by_proof(parts: Sequence[Part]) -> tuple[Started, ...]:
+    proven = dict.fromkeys(part.words for part in parts if part.reason is None and part.words)
+    return tuple(item for words in proven for item in started_with(words))
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
@@ -148,7 +156,8 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
         return False
     if pattern.kind == "command":
         pattern = pattern.at_home(policy.home)
-        return pattern.matches_tool(call.tool) and any(words_match(pattern, item) for item in judgement.started)
+        items = (*judgement.started, *judgement.by_proof)
+        return pattern.matches_tool(call.tool) and any(words_match(pattern, item) for item in items)
     if (
         pattern.kind in ("read", "write")
         and pattern.path is not None

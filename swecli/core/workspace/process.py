@@ -62,6 +62,7 @@ _NAMES = frozenset(
         "FORCE_COLOR",
         "CLICOLOR_FORCE",
         "CDPATH",
+        "OLDPWD",
         "SWECLI_JOB",
         "SWECLI_PLACE",
     )

@@ -14,6 +14,7 @@ from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_secret_in
 from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
 from swecli.core.permissions.shell.syntax import (
+    Command,
     Script,
     Segment,
     Simple,
@@ -24,6 +25,9 @@ from swecli.core.permissions.shell.syntax import (
 from swecli.core.permissions.shell.tables import may_be_shown
 from swecli.core.permissions.shell.values import (
     MAX_VALUES,
+    Array,
+    Number,
+    Value,
     Variables,
     changed,
     cut_name,
@@ -43,6 +47,9 @@ _ANY_TEXT, _ANY_CHARACTER, _NO_DOT = "**", "??", "[!.]"
 _BRACKET = lazy_pattern(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
 
 
+NOWHERE_ELSE: frozenset[tuple[str, str]] = frozenset()
+
+
 class Situation(Struct, frozen=True):
     """State at one point of the script. ``cwds`` are all possible current directories; empty if unknown. ``start`` is
     where the whole command starts."""
@@ -52,6 +59,8 @@ class Situation(Struct, frozen=True):
     home: str
     start: str
     cwds: tuple[str, ...]
+    left: frozenset[tuple[str, str]] = NOWHERE_ELSE
+    """The possible directories, each with one from which ``cd`` led there, empty where none did; empty if unknown."""
     variables: Variables = field(default_factory=lambda: {})
     piped: bool = False
     """Whether its input is the output of the previous command."""
@@ -111,8 +120,10 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
     for segment in word.segments:
         if segment.kind == "process":
             return [PROCESS]
+        if segment.change in ("[@]", "[*]"):
+            return _elements(word, segment, situation)
         if segment.kind == "number":
-            _check_numbers(segment.text, situation)
+            _check_numbers(segment, situation)
             value = sum_of(segment.text, situation.variables)
         elif segment.kind == "commands":
             shown = _shown_document(segment)
@@ -130,7 +141,7 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
         if value is None:
             if globbing:
                 raise UnprovenError("wildcards are mixed with a computed text")
-            return unknown[:1] if len(word.segments) == 1 and _counts(segment) else [*unknown]
+            return unknown[:1] if len(word.segments) == 1 and is_sum(segment, situation) else [*unknown]
         text += value
         whole = len(word.segments) == 1
         pattern += _pieces(value, active=globbing and segment.kind == "text" and not segment.quoted, whole=whole)
@@ -151,18 +162,70 @@ def _all_quoted(word: Word) -> bool:
     return all(segment.quoted for segment in word.segments if segment.kind in ("variable", "commands"))
 
 
-def _counts(segment: Segment) -> bool:
-    """Whether a substitution is a pipeline whose last command prints one number."""
-    items = segment.script.items if segment.script is not None else ()
-    if len(items) != 1 or len(items[0].items) != 1:
-        return False
-    commands = items[0].items[0][1].commands
+def _elements(word: Word, segment: Segment, situation: Situation) -> list[str | None]:
+    """The arguments of a word with ``${name[@]}``."""
+    value = situation.variables.get(segment.text)
+    if segment.text not in situation.variables:
+        raise UnprovenError(f"the value of ${segment.text} is unknown")
+    plain = [each for each in word.segments if each.kind != "text" or each.text]
+    if not isinstance(value, Array) or len(plain) != 1 or not segment.quoted or segment.change != "[@]":
+        return [None, None]
+    return [*value.elements]
+
+
+def is_number(value: Value) -> bool:
+    """Whether arithmetic takes a variable's value as a number: the shell would evaluate anything else."""
+    return isinstance(value, Number) or (isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value) is not None)
+
+
+def is_sum(segment: Segment, situation: Situation) -> bool:
+    """Whether a piece of a word, judged elsewhere, becomes a number."""
+    match segment.kind:
+        case "number":
+            return True
+        case "commands":
+            return prints_number(segment.script)
+        case "variable":
+            named = segment.text in _NUMBERS and segment.text not in situation.variables
+            value = situation.variables.get(segment.text)
+            return named or segment.change.startswith("#") or (is_number(value) and not segment.change)
+        case _:
+            return False
+
+
+_NUMBERS = frozenset(("?", "#", "$", "RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID"))
+"""Parameters that the shell sets to numbers."""
+
+
+def prints_number(script: Script | None) -> bool:
+    """Whether all that the commands of a substitution print are numbers."""
+    items = script.items if script is not None else ()
+    return bool(items) and all(len(item.items) == 1 and _counts(item.items[0][1].commands) for item in items)
+
+
+def _counts(commands: Sequence[Command]) -> bool:
+    """Whether the last command of a pipeline prints one number, or nothing."""
     last = commands[-1]
-    if len(commands) < 2 or not isinstance(last, Simple) or last.assignments or last.redirects:
+    if not isinstance(last, Simple) or last.assignments:
         return False
-    words = [word.literal for word in last.words]
-    counts = words[:2] in (["wc", "-l"], ["wc", "-c"], ["wc", "-w"]) and len(words) == 2
-    return counts or (words[:2] == ["grep", "-c"] and len(words) == 3 and not str(words[2]).startswith("-"))
+    fed = len(commands) > 1
+    for redirect in last.redirects:
+        fed |= redirect.operator.startswith("<") and redirect.fd in ("", "0")
+        if not redirect.operator.startswith("<") and (redirect.fd, redirect.operator) != ("2", ">"):
+            return False
+    match [word.literal for word in last.words]:
+        case ["wc", "-l" | "-c" | "-w" | "-m"]:
+            return fed
+        case ["grep", "-c" | "-ic" | "-ci" | "-cE" | "-cv", str(pattern)]:
+            return fed and not pattern.startswith("-")
+        case ["grep", "-c" | "-ic" | "-ci" | "-cE" | "-cv", str(pattern), str(name)]:
+            return not pattern.startswith("-") and not name.startswith("-")
+        case ["git", "rev-list", *options]:
+            return "--count" in options and "--left-right" not in options and "--cherry-mark" not in options
+        case ["date", "+%s"] | ["nproc"]:
+            return True
+        case _:
+            return False
 
 
 def _output(script: Script | None, situation: Situation) -> list[str] | None:
@@ -227,12 +290,17 @@ def git_answer(words: Sequence[str | None], situation: Situation) -> list[str] |
 _PLAIN = lazy_pattern(r"[\w./@][\w./@+=,-]*")
 
 
-def _check_numbers(expression: str, situation: Situation) -> None:
-    """Raise unless the names in an arithmetic expression hold plain numbers: the shell would evaluate anything else."""
-    for name in re.findall(r"[A-Za-z_$][A-Za-z0-9_]*", expression):
-        value = text_of(situation.variables.get(name.removeprefix("$")))
-        if value is None or not re.fullmatch(r"-?[0-9]+", value):
+_BASED = lazy_pattern(r"\b[0-9]+#[0-9A-Za-z]+")
+
+
+def _check_numbers(calculation: Segment, situation: Situation) -> None:
+    """Raise unless the names in an arithmetic expression hold plain numbers, and its substitutions print such: the
+    shell would evaluate anything else."""
+    for name in re.findall(r"[A-Za-z_$][A-Za-z0-9_]*", _BASED.sub("0", calculation.text)):
+        if not is_sum(Segment("variable", name.removeprefix("$")), situation):
             raise UnprovenError(f"the value of {name} may not be a number")
+    if "@" in calculation.text and not prints_number(calculation.script):
+        raise UnprovenError("what a substitution in arithmetic prints may not be a number")
 
 
 def _value(segment: Segment, situation: Situation, *, quoted: bool) -> str | None:
@@ -248,10 +316,15 @@ def _value(segment: Segment, situation: Situation, *, quoted: bool) -> str | Non
         value = situation.cwds[0]
     elif text in situation.variables:
         value = text_of(situation.variables[text])
-    elif may_be_shown(text):
+    elif may_be_shown(text) or text == "BASH_REMATCH":
         return None
     else:
         raise UnprovenError(f"the value of ${text} is unknown")
+    if segment.change.startswith("["):
+        return None
+    if segment.change.startswith("#["):
+        array = situation.variables.get(text)
+        return str(len(array.elements)) if isinstance(array, Array) and None not in array.elements else None
     value = changed(value, segment.change)
     return None if value is None else _unsplit(text or "HOME", value, quoted=quoted)
 

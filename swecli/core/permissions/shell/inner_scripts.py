@@ -170,6 +170,8 @@ def _operands(texts: Sequence[str]) -> list[str]:
 
 
 def _of_shell(arguments: Sequence[ScanWord], command: FoundCommand) -> tuple[list[str], bool]:
+    if len(arguments) == 2 and arguments[0] == ScanWord("-n") and re.match("[^+-]", arguments[1].text):
+        return [], False  # it reads the script without running it
     scripts = _operands([word.text for word in arguments])
     inline = any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text) for word in arguments)
     computed = inline and any(not word.known for word in arguments)

@@ -16,6 +16,7 @@ from swecli.core.permissions.shell.syntax import (
     METACHARACTERS,
     NAME,
     AndOr,
+    Case,
     Command,
     For,
     Group,
@@ -29,6 +30,7 @@ from swecli.core.permissions.shell.syntax import (
     While,
     Word,
     WordReader,
+    script_of,
 )
 from swecli.core.permissions.shell.tables import is_plain_variable
 from swecli.lazy_pattern import lazy_pattern
@@ -120,13 +122,19 @@ MAX_DEPTH = 20
 
 _REFUSED_KEYWORDS = frozenset(
     (
-        *("case", "esac", "select", "function", "coproc", "time", "in", "]]", "do", "done", "then"),
+        *("esac", "select", "function", "coproc", "time", "in", "]]", "do", "done", "then"),
         *("else", "elif", "fi", "}"),
     )
 )
 _DESCRIPTOR = lazy_pattern(r"\d+(?=[<>])")
 _KEYWORD = lazy_pattern(r"[a-z{}!\[\]]+(?=[\s;&|<>()]|$)")
 _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
+_MATCHED = lazy_pattern(r"=~(?=[ \t])")
+_PLAIN_OF_PATTERN = lazy_pattern(
+    r"(?:[A-Za-z0-9_.,:@%=/*+?|~^#-]|\\[^\s]|\[\^?\]?(?:\[:[a-z]+:\]|[A-Za-z0-9_.,:@%=/*+?|~#-])+\]"
+    r"|\{[0-9]+,?[0-9]*\})+"
+)
+"""Unquoted characters of a regular expression behind ``=~``."""
 _OPERATORS = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">")
 
 
@@ -248,7 +256,7 @@ class _Reader(WordReader):
     def _command(self) -> Command:
         if self.peek() == "(":
             if self.text.startswith("((", self.at):
-                raise UnprovenError("(( )) is not understood")
+                return self._counting()
             self.at += 1
             script = self.script(frozenset(")"))
             self._expect(")")
@@ -267,13 +275,53 @@ class _Reader(WordReader):
             return self._while()
         if keyword == "[[":
             return self._condition()
+        if keyword == "case":
+            return self._case()
         if keyword in _REFUSED_KEYWORDS:
             raise UnprovenError(f"the shell keyword {keyword} is not understood")
         return self._simple()
 
-    def _for(self) -> For:
+    def _counting(self) -> Simple:
+        """``(( … ))`` as what it amounts to."""
+        self.at += 2
+        node = self.calculation("))")
+        self.at += 2
+        return replace(node, redirects=self._redirects())
+
+    def _case(self) -> Case:
+        self.at += 4
+        self.blanks()
+        words, bodies = [self.word()], list[Script]()
+        self._gap()
+        if self._keyword() != "in":
+            raise UnprovenError("in is missing after case")
+        self.at += 2
+        while True:
+            self._gap()
+            if self._keyword() == "esac":
+                self.at += 4
+                return Case(tuple(words), tuple(bodies), self._redirects())
+            if self.peek() == "(":
+                self.at += 1
+            elif self._substitutions:
+                raise UnprovenError("old shells misread a pattern of case within a substitution")
+            while True:
+                self.blanks()
+                words.append(self.word())
+                self.blanks()
+                if self.peek() != "|":
+                    break
+                self.at += 1
+            self._expect(")")
+            bodies.append(self.script(frozenset((";;", "esac"))))
+            if self.text.startswith(";;", self.at):
+                self.at += 2
+
+    def _for(self) -> For | Group:
         self.at += 3
         self.blanks()
+        if self.text.startswith("((", self.at):
+            return self._counted()
         name = NAME.match(self.text, self.at)
         if name is None or not is_plain_variable(name.group()):
             raise UnprovenError("the loop's variable may have an effect")
@@ -296,13 +344,33 @@ class _Reader(WordReader):
         self._expect("done")
         return For(name.group(), tuple(words), body, self._redirects())
 
+    def _counted(self) -> Group:
+        """``for ((start; condition; step))`` as what it amounts to, a start and a ``while``."""
+        self.at += 2
+        start = self.calculation(";", sets=True)
+        self.at += 1
+        condition = self.calculation(";")
+        self.at += 1
+        step = self.calculation("))")
+        self.at += 2
+        self.blanks()
+        if self.peek() == ";":
+            self.at += 1
+        self._gap()
+        self._expect("do")
+        body = self.script(frozenset(("done",)))
+        self._expect("done")
+        loop = While(script_of(condition), body, (), step=step)
+        return Group(Script((*script_of(start).items, *script_of(loop).items)), False, self._redirects())
+
     def _while(self) -> While:
+        until = self._keyword() == "until"
         self.at += 5
         condition = self.script(frozenset(("do",)))
         self._expect("do")
         body = self.script(frozenset(("done",)))
         self._expect("done")
-        return While(condition, body, self._redirects())
+        return While(condition, body, self._redirects(), until)
 
     def _if(self) -> If:
         self.at += 2
@@ -328,13 +396,20 @@ class _Reader(WordReader):
         opening, closing = Word((Segment("text", "[["),)), Word((Segment("text", "]]"),))
         tests: list[tuple[str, Pipeline]] = []
         words: list[Word] = []
-        joint = ""
+        joint, depth = "", 0
         while True:
             self.blanks()
             following = self.text[self.at : self.at + 2]
             closes = self._keyword() == "]]"
-            if closes or following in ("&&", "||"):
-                if not words:
+            if self.peek() == "(" and [word.literal for word in words] in ([], ["!"]):
+                words, depth, self.at = [], depth + 1, self.at + 1
+            elif self.peek() == ")" and depth and words:
+                depth, self.at = depth - 1, self.at + 1
+                self.blanks()
+                if not self._keyword() == "]]" and self.text[self.at : self.at + 2] not in ("&&", "||", ")"):
+                    raise UnprovenError("this [[ ]] is not understood")
+            elif closes or following in ("&&", "||"):
+                if not words or (closes and depth):
                     raise UnprovenError("a test in [[ ]] is missing")
                 test = Simple((), (opening, *words, closing), ())
                 tests.append((joint, Pipeline((test,))))
@@ -343,10 +418,38 @@ class _Reader(WordReader):
                 if closes:
                     return Group(Script((AndOr(tuple(tests)),)), False, self._redirects())
                 self._gap()
+            elif len(words) == 1 and _MATCHED.match(self.text, self.at):
+                self.at += 2
+                self.blanks()
+                words += [Word((Segment("text", "=~"),)), self._regular_expression()]
             elif self.at_end or self.peek() in METACHARACTERS or self.text.startswith("=~", self.at):
                 raise UnprovenError("this [[ ]] is not understood")
             else:
                 words.append(Word(tuple(replace(segment, quoted=True) for segment in self.word().segments)))
+
+    def _regular_expression(self) -> Word:
+        """The pattern behind ``=~``, in which unquoted parentheses and bars do not end the word."""
+        segments: list[Segment] = []
+        depth = 0
+        while not self.at_end:
+            plain = _PLAIN_OF_PATTERN.match(self.text, self.at)
+            if plain is not None:
+                segments.append(Segment("text", plain.group(), quoted=True))
+                self.at = plain.end()
+            elif self.peek() == "(" or (self.peek() == ")" and depth):
+                depth += 1 if self.peek() == "(" else -1
+                segments.append(Segment("text", self.peek(), quoted=True))
+                self.at += 1
+            elif self.peek() == "$" and self.text[self.at + 1 : self.at + 2] in ("", " ", ")", "|", "\n"):
+                segments.append(Segment("text", "$", quoted=True))
+                self.at += 1
+            elif self.peek() in "'\"$" and not self.text.startswith(("$'", '$"'), self.at):
+                segments += [replace(segment, quoted=True) for segment in self.piece()]
+            else:
+                break
+        if depth or not segments or self.peek() not in (" ", "\t", "\n", ")"):
+            raise UnprovenError("this [[ ]] is not understood")
+        return Word(tuple(segments))
 
     def _simple(self) -> Simple:
         assignments: list[tuple[str, Word]] = []
@@ -385,6 +488,8 @@ class _Reader(WordReader):
             assignment = self._assignment(word) if not words else None
             if assignment is not None and len(parts) > 1:
                 raise UnprovenError("this kind of assignment is not understood")
+            if assignment is not None and self.peek() == "(" and not assignment[1].segments:
+                assignment = (assignment[0], self._list())
             if assignment is not None:
                 assignments.append(assignment)
             else:
@@ -392,6 +497,19 @@ class _Reader(WordReader):
         if not words and not assignments and not redirects:
             raise UnprovenError("a command is missing")
         return Simple(tuple(assignments), tuple(words), tuple(redirects))
+
+    def _list(self) -> Word:
+        """The elements of an array, in parentheses."""
+        self.at += 1
+        elements: list[Word] = []
+        while True:
+            self._gap()
+            if self.peek() == ")":
+                self.at += 1
+                return Word((Segment("list", words=tuple(elements)),))
+            if self.peek() == "[":
+                raise UnprovenError("an array with subscripts is not understood")
+            elements += self.words()
 
     def _assignment(self, word: Word) -> tuple[str, Word] | None:
         first = word.segments[0] if word.segments else None
@@ -441,7 +559,15 @@ class _Reader(WordReader):
         if end is None:
             raise UnprovenError("the end of a here-document is not a plain word")
         body = self._here_document(end, operator == "<<-")
-        return Redirect(fd, operator, None, body, literal_body=any(segment.quoted for segment in target.segments))
+        literal = any(segment.quoted for segment in target.segments)
+        document = None
+        if not literal and any(char in body for char in "$`\\"):
+            if self._substitutions:
+                raise UnprovenError("a here-document with expansions within a substitution is not understood")
+            reader = _Reader(body)
+            reader._depth = self._depth + 1
+            document = reader.document()
+        return Redirect(fd, operator, None, body, literal, document)
 
     def _here_document(self, end: str, strip: bool) -> str:
         """The body of a here-document: it starts after the current line, which may continue behind the operator. The
@@ -475,7 +601,8 @@ class _Reader(WordReader):
         return match.group() if match else ""
 
     def _closes(self, closers: frozenset[str]) -> bool:
-        return (self.peek() == ")" and ")" in closers) or self._keyword() in closers
+        ends_case = ";;" in closers and self.text.startswith(";;", self.at)
+        return ends_case or (self.peek() == ")" and ")" in closers) or self._keyword() in closers
 
     def _expect(self, token: str) -> None:
         if not token or not self.text.startswith(token, self.at):

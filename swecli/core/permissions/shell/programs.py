@@ -326,8 +326,8 @@ def _jq(arguments: list[str], situation: Situation) -> None:
 
 # --- test ----------------------------------------------------------------------------------------------------------
 
-_TEST_FILE = frozenset(f"-{letter}" for letter in "abcdefghkpLrsSuwxOGN")
-_TEST_TEXT = frozenset(("-n", "-z"))
+TEST_FILE = frozenset(f"-{letter}" for letter in "abcdefghkpLrsSuwxOGN")
+TEST_TEXT = frozenset(("-n", "-z"))
 _TEST_BETWEEN = frozenset(("=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 
 
@@ -342,9 +342,9 @@ def _test(arguments: list[str], situation: Situation) -> None:
     match arguments:
         case [] | [_]:
             return
-        case [operator, value] if operator in _TEST_TEXT:
+        case [operator, value] if operator in TEST_TEXT:
             del value
-        case [operator, value] if operator in _TEST_FILE:
+        case [operator, value] if operator in TEST_FILE:
             check_name(value, situation)
         case [_, operator, _] if operator in _TEST_BETWEEN:
             return
@@ -359,20 +359,6 @@ def _bracket(arguments: list[str], situation: Situation) -> None:
     if not arguments or arguments[-1] != "]":
         raise UnprovenError("[ is not closed")
     _test(arguments[:-1], situation)
-
-
-def _double_bracket(arguments: list[str], situation: Situation) -> None:
-    if not arguments or arguments[-1] != "]]":
-        raise UnprovenError("[[ is not closed")
-    inner = arguments[:-1]
-    if inner[:1] == ["!"]:
-        inner = inner[1:]
-    # Between two words, [[ ]] may do arithmetic, which can run commands; comparing texts can't.
-    if len(inner) == 3 and inner[1] in ("=", "==", "!="):
-        return
-    if len(inner) != 2 or inner[0] not in _TEST_FILE | _TEST_TEXT:
-        raise UnprovenError("this [[ ]] is not understood")
-    _test(inner, situation)
 
 
 # --- others --------------------------------------------------------------------------------------------------------
@@ -477,6 +463,13 @@ def _openssl(arguments: list[str], situation: Situation) -> None:
             rest.pop(0)
         elif word not in _CERTIFICATE_FLAGS:
             raise UnprovenError(f"openssl {word} may do more than read")
+
+
+def _shellcheck(arguments: list[str], situation: Situation) -> None:
+    """Reads scripts, and those that they source, of which it shows nothing but names."""
+    if situation.rules.rules:
+        situation.object_to_reading("shellcheck may read other scripts that these source")
+    check_table("shellcheck", tables().commands["shellcheck"], arguments, situation)
 
 
 def _printenv(arguments: list[str], situation: Situation) -> None:
@@ -651,7 +644,7 @@ def _set(arguments: list[str], situation: Situation) -> None:
 
 def _test_of_texts(arguments: Sequence[str | None]) -> bool:
     """Whether a test only looks at texts, so that their content does not matter."""
-    return (len(arguments) == 2 and arguments[0] in _TEST_TEXT) or (
+    return (len(arguments) == 2 and arguments[0] in TEST_TEXT) or (
         len(arguments) == 3 and arguments[1] in _TEST_BETWEEN
     )
 
@@ -664,7 +657,6 @@ PROGRAMS: Mapping[str, Check] = {
     "jq": _jq,
     "test": _test,
     "[": _bracket,
-    "[[": _double_bracket,
     "printf": _printf,
     "command": _command,
     "ps": _ps,
@@ -681,6 +673,7 @@ PROGRAMS: Mapping[str, Check] = {
     **{name: partial(_conda, name) for name in ("conda", "mamba")},
     "git config": _git_config,
     "set": _set,
+    "shellcheck": _shellcheck,
 }
 """Programs by name; the functions raise ``UnprovenError``."""
 
@@ -700,13 +693,28 @@ OTHERWISE: Mapping[str, str] = {
 }
 """What programs do other than changing files, as a clause without its subject."""
 
-BUILTINS = frozenset(("test", "[", "[[", "printf", "command", "set"))
+BUILTINS = frozenset(("test", "[", "printf", "command", "set"))
 """The programs that the shell itself runs."""
+
+CHECK_SYNTAX = ("bash", "dash", "sh")
+"""Shells that with ``-n`` and a script only read it. They are none of the programs above, which only read."""
+
+SHELL_WORDS = frozenset(
+    (
+        *("alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command", "compgen", "complete"),
+        *("compopt", "continue", "coproc", "declare", "dirs", "disown", "do", "done", "echo", "elif", "else"),
+        *("enable", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "function"),
+        *("getopts", "hash", "help", "history", "if", "in", "jobs", "kill", "let", "local", "logout", "mapfile"),
+        *("popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return", "select", "set", "shift"),
+        *("shopt", "source", "suspend", "test", "then", "time", "times", "trap", "true", "type", "typeset"),
+        *("ulimit", "umask", "unalias", "unset", "until", "wait", "while"),
+    )
+)
+"""The builtins and the reserved words of bash."""
 
 MAY_BE_UNKNOWN: Mapping[str, Callable[[Sequence[str | None]], bool]] = {
     "printf": lambda arguments: bool(arguments) and arguments[0] is not None,
     "[": lambda arguments: arguments[-1] == "]" and _test_of_texts(arguments[:-1]),
-    "[[": lambda arguments: arguments[-1] == "]]" and _test_of_texts(arguments[:-1]),
     "test": lambda arguments: _test_of_texts(arguments),
 }
 """Programs for which an argument with unknown text is harmless."""

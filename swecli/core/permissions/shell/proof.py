@@ -4,23 +4,55 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.git_facts import is_harmless_option
-from swecli.core.permissions.paths import inside
 from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
 from swecli.core.permissions.shell.arguments import check_table
+from swecli.core.permissions.shell.conditions import check_condition, ends
 from swecli.core.permissions.shell.destructive import acts_elsewhere
 from swecli.core.permissions.shell.edits import EditKind, edit_kind
-from swecli.core.permissions.shell.expand import Situation, absolute, asks_git, check_content, check_name, expand
+from swecli.core.permissions.shell.expand import (
+    NOWHERE_ELSE,
+    Situation,
+    absolute,
+    asks_git,
+    check_content,
+    expand,
+    is_number,
+    is_sum,
+)
 from swecli.core.permissions.shell.offers import changes_shell
-from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, OTHERWISE, PROGRAMS, check_find
+from swecli.core.permissions.shell.own_copies import check_json_tool, prints_json
+from swecli.core.permissions.shell.programs import (
+    BUILTINS,
+    CHECK_SYNTAX,
+    MAY_BE_UNKNOWN,
+    OTHERWISE,
+    PROGRAMS,
+    SHELL_WORDS,
+    check_find,
+)
+from swecli.core.permissions.shell.shell_state import (
+    alters,
+    before_rounds,
+    changed_directory,
+    check_assignments,
+    harmless_assignment,
+    joined,
+    may_set_any,
+    moved,
+    read_into,
+    read_names,
+    without,
+)
 from swecli.core.permissions.shell.syntax import (
     AndOr,
+    Case,
     Command,
     For,
     Group,
@@ -28,11 +60,13 @@ from swecli.core.permissions.shell.syntax import (
     Pipeline,
     Redirect,
     Script,
+    Segment,
     Simple,
     UnprovenError,
     While,
     Word,
-    loop_variables,
+    script_of,
+    scripts_in,
     simple_commands,
 )
 from swecli.core.permissions.shell.tables import is_plain_variable, tables
@@ -45,94 +79,14 @@ from swecli.core.permissions.shell.unpack import (
     unwrap_xargs,
     with_names,
 )
-from swecli.core.permissions.shell.values import Listed
+from swecli.core.permissions.shell.values import Array, Listed, Number
 from swecli.core.permissions.shell.versions import obeyed_file, tells_about_itself
+from swecli.core.permissions.shell.wrapped import unwrap
 from swecli.core.permissions.types import Rule
 from swecli.lazy_pattern import lazy_pattern
 
-_DURATION = lazy_pattern(r"\d+(\.\d+)?[smhd]?")
-
-
-def unwrap(name: str, arguments: Sequence[str | None], harmless: Callable[[str, str], bool]) -> list[str | None] | None:
-    """The command that ``name`` starts; None if it starts none.
-
-    Raises:
-        UnprovenError: it does, in an unsupported form.
-    """
-    rest = list(arguments)
-    match name:
-        case "timeout":
-            while rest and rest[0] in ("--foreground", "--preserve-status", "-v", "--verbose"):
-                rest.pop(0)
-            while len(rest) > 1 and rest[0] in ("-k", "-s", "--signal", "--kill-after"):
-                del rest[:2]
-            if not rest or rest[0] is None or not _DURATION.fullmatch(rest[0]):
-                return _none_or_raise(name, arguments)
-            rest.pop(0)
-        case "nice":
-            if rest[:1] == ["-n"]:
-                del rest[:2]
-            elif rest and rest[0] is not None and re.fullmatch(r"-\d+|--adjustment=\d+|-n\d+", rest[0]):
-                rest.pop(0)
-        case "stdbuf":
-            while rest and rest[0] is not None and re.fullmatch(r"-[ioe](L|0|\d+)", rest[0]):
-                rest.pop(0)
-        case "env":
-            while rest and rest[0] is not None:
-                variable, equals, value = rest[0].partition("=")
-                if not equals:
-                    break
-                if not harmless(variable, value):
-                    raise UnprovenError(f"setting {variable} may change what the command does")
-                rest.pop(0)
-        case "command":
-            if rest[:1] in (["-v"], ["-V"]):
-                return None
-        case _:
-            return None
-    if not rest or rest[0] is None or rest[0].startswith("-"):
-        return _none_or_raise(name, arguments)
-    return rest
-
-
-def _none_or_raise(name: str, arguments: Sequence[str | None]) -> None:
-    if list(arguments) == ["--version"]:
-        return
-    raise UnprovenError(f"this use of {name} is not understood")
-
-
-_HARMLESS_VALUES = lazy_pattern(r"[A-Za-z0-9_.@+-]*")
-_HARMLESS_NAMES = lazy_pattern(r"LC_[A-Z]+|LANG|NO_COLOR|TERM|COLUMNS|FORCE_COLOR|CLICOLOR")
-_HARMLESS_EXACT = frozenset(
-    (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_PAGER", ""), ("PAGER", ""), ("GIT_OPTIONAL_LOCKS", "0"))
-)
-_SETTINGS = lazy_pattern(
-    r"CI|DEBUG|VERBOSE|LOG_?LEVEL|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|MIX_ENV|FLASK_ENV|FLASK_DEBUG|RUST_LOG|RUST_BACKTRACE"
-    r"|CARGO_TERM_COLOR|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|PYTHONUTF8|PYTHONIOENCODING"
-    r"|PYTHONWARNINGS|HYPOTHESIS_PROFILE|UPDATE_SNAPSHOTS?|UPDATE_GOLDENS|PORT|TEST_ENV"
-)
-"""Variables that a rule about the command need not mention: programs look at their values, but never run or load
-them."""
 _GIT_SUBCOMMAND = lazy_pattern(r"[a-z]+(?:-[a-z]+)*")
 _GIT_GLOBAL = frozenset(("-P", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
-
-
-def harmless_assignment(name: str, value: str) -> bool:
-    """Whether setting this variable for a command only changes how its output looks."""
-    if (name, value) in _HARMLESS_EXACT:
-        return True
-    if name == "TZ":
-        return re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*", value) is not None
-    return bool(_HARMLESS_NAMES.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
-
-
-def only_settings(name: str, value: str, situation: Situation) -> bool:
-    """Whether a rule about a command still applies with this variable set: a plain setting, or a workspace folder for
-    Python to search for modules, which it does anyway."""
-    if name == "PYTHONPATH":
-        places = [path for entry in value.split(":") if entry for path in absolute(entry, situation)]
-        return bool(places) and all(inside(situation.facts.resolve(path), situation.roots) for path in places)
-    return bool(_SETTINGS.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
 
 
 def check_command(arguments: Sequence[str | None], situation: Situation, *, external: bool = False) -> None:
@@ -169,7 +123,11 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
         for inner_words in check_find(known_words, situation):
             check_command(inner_words, situation, external=True)
         return
-    if name in PROGRAMS and not (external and name == "[["):
+    if name in CHECK_SYNTAX and len(rest) == 2 and rest[0] == "-n" and rest[1] and rest[1][0] not in "-+":
+        check_content(rest[1], situation)
+    elif prints_json(name, rest):
+        check_json_tool(rest, situation)
+    elif name in PROGRAMS:
         _special(name, rest, situation)
     elif table is not None:
         check_table(name, table, rest, situation)
@@ -208,7 +166,7 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
     while rest and (rest[0] in _GIT_GLOBAL or rest[0] in ("-C", "-c")):
         option = rest.pop(0)
         if option == "-C":
-            there = _moved(rest.pop(0) if rest else None, there, "-C")
+            there = moved(rest.pop(0) if rest else None, there, "-C")
         elif option == "-c" and not is_harmless_option(rest.pop(0) if rest else None):
             raise UnprovenError("git -c may make git run another program")
     if not rest or rest[0] is None or rest[0].startswith("-"):
@@ -269,13 +227,6 @@ def check_program(name: str, situation: Situation) -> None:
 
 MAX_COMMANDS = 20
 MAX_ROUNDS = 60
-_SET_VARIABLES = frozenset(
-    (
-        *(".", "builtin", "command", "declare", "eval", "export", "getopts", "let", "local", "mapfile", "printf"),
-        *("read", "readarray", "readonly", "source", "typeset", "unset"),
-    )
-)
-"""Builtins that may set variables of the shell."""
 SHELL = "bash"
 """The shell that reads every command; it must be a system program as well."""
 
@@ -321,7 +272,7 @@ def prove(
     """
     if sum(1 for _ in simple_commands(script)) > MAX_COMMANDS:
         raise UnprovenError(f"it has more than {MAX_COMMANDS} commands")
-    situation = Situation(facts, roots, home, cwd, (cwd,), moved=moved, rules=rules)
+    situation = Situation(facts, roots, home, cwd, (cwd,), frozenset(((cwd, ""),)), moved=moved, rules=rules)
     walker = _Walker()
     walker.script(script, situation, certain=True)
     edited = _edited_names(walker.parts)
@@ -361,15 +312,13 @@ class _Walker:
         return situation
 
     def _and_or(self, node: AndOr, situation: Situation, *, certain: bool) -> Situation:
-        possible = set(situation.cwds)
-        lost = not situation.cwds
+        possible = [situation]
         for index, (joint, pipeline) in enumerate(node.items):
             if joint == "||":
-                situation = replace(situation, cwds=() if lost else tuple(sorted(possible)))
+                situation = joined(situation, possible)
             situation = self._pipeline(pipeline, situation, certain=certain and index == 0)
-            possible |= set(situation.cwds)
-            lost |= not situation.cwds
-        return replace(situation, cwds=() if lost else tuple(sorted(possible)))
+            possible.append(situation)
+        return joined(situation, possible)
 
     def _pipeline(self, node: Pipeline, situation: Situation, *, certain: bool) -> Situation:
         if len(node.commands) == 1:
@@ -392,16 +341,27 @@ class _Walker:
                 after = self.script(node.script, situation, certain=certain)
                 return situation if node.subshell else after
             case If():
-                after, lost, possible = situation, False, set(situation.cwds)
-                for script in node.scripts:
-                    after = self.script(script, replace(after, cwds=tuple(sorted(possible))), certain=False)
-                    possible |= set(after.cwds)
-                    lost |= not after.cwds
-                return replace(after, cwds=() if lost else tuple(sorted(possible)))
+                return self._one_of(node.scripts, situation)
+            case Case():
+                try:
+                    for word in node.words:
+                        self._substitutions(word, situation)
+                        expand(quoted(word), situation)
+                except UnprovenError as error:
+                    self.parts.append(Part((), error.reason, error.soft, fixed=True, rule=error.rule))
+                return self._one_of(node.bodies, situation)
             case For():
                 return self._for(node, situation)
             case While():
                 return self._while(node, situation)
+
+    def _one_of(self, scripts: Sequence[Script], situation: Situation) -> Situation:
+        """Judge scripts that may run one after the other or not at all."""
+        after, possible = situation, [situation]
+        for script in scripts:
+            after = self.script(script, joined(after, possible), certain=False)
+            possible.append(after)
+        return joined(after, possible)
 
     def _take_input(self, redirects: Sequence[Redirect]) -> None:
         """Forget the lines of the pipe where a redirection puts something else in their place."""
@@ -424,27 +384,33 @@ class _Walker:
             self.parts.append(Part((), "a loop has too many rounds to judge", fixed=True))
             rounds = [None]
         # What the body sets is unknown after the loop, and already in its first lines, which run again.
-        situation = _without(_assigned(node.body, situation), situation)
+        situation = before_rounds((node.body,), situation)
+        left = situation.left
         for value in rounds:
             variables = {**situation.variables, node.variable: value}
-            after = self._body(node.body, replace(situation, variables=variables))
+            after = self._body(node.body, replace(situation, variables=variables, left=NOWHERE_ELSE))
+            left = left if not after.left else NOWHERE_ELSE
             situation = replace(situation, altered=after.altered)
             if after.cwds != situation.cwds:
                 self.parts.append(Part((), "a loop changes the directory", fixed=True))
-        return _without((node.variable,), situation)
+        return without((node.variable,), replace(situation, left=left))
 
     def _while(self, node: While, situation: Situation) -> Situation:
         # The first round does not know what a later one finds in a variable.
         first = next(simple_commands(node.condition), None)
-        if first is None or not first.words or first.words[0].literal != "read":
+        reads = first is not None and bool(first.words) and first.words[0].literal == "read"
+        if not reads and not ends(node, situation.variables):
             self.parts.append(Part((), "a loop may never end", fixed=True))
         if first is None or first.redirects:
             self._producer = None
-        inner = _without(_assigned(node.condition, situation) | _assigned(node.body, situation), situation)
-        after = self._body(Script((*node.condition.items, *node.body.items)), inner)
+        step = () if node.step is None else script_of(node.step).items
+        inner = before_rounds((node.condition, node.body, Script(step)), situation)
+        script = Script((*node.condition.items, *node.body.items, *step))
+        after = self._body(script, replace(inner, left=NOWHERE_ELSE))
         if after.cwds != situation.cwds:
             self.parts.append(Part((), "a loop changes the directory", fixed=True))
-        return replace(inner, cwds=situation.cwds if after.cwds == situation.cwds else (), altered=after.altered)
+            return replace(inner, cwds=(), left=NOWHERE_ELSE, altered=after.altered)
+        return replace(inner, left=NOWHERE_ELSE if after.left else inner.left, altered=after.altered)
 
     def _body(self, script: Script, situation: Situation) -> Situation:
         """Judge what a loop repeats, again if a variable that it sets concerns its own next round."""
@@ -472,9 +438,9 @@ class _Walker:
         self._moved |= (not error.soft or bool(part.effect)) and _may_start_git(node, words)
         if words and words[0] in ("cd", "pushd", "popd", None):
             after = replace(after, cwds=())
-        if _may_set_any(words):
-            altered = _alters(words, after) or after.altered
-            after = replace(_without(after.variables, after), altered=altered)
+        if may_set_any(words):
+            altered = alters(words, after) or after.altered
+            after = replace(without(after.variables, after), altered=altered)
         return after
 
     def _judged(
@@ -493,14 +459,14 @@ class _Walker:
             if not node.words:
                 situation = self._assign(node, situation, certain=certain)
             else:
-                setting = _check_assignments(node, situation)
+                setting = check_assignments(node, situation)
             writes = self._redirects(node.redirects, situation)
             fixed = False
             if node.words and (printed := list_of_names(node.words, situation)) is not None:
                 before = [argument for word in node.words[:-1] for argument in expand(word, situation)]
                 words = (*before, None)
                 check_command(with_names(printed, before, situation), situation)
-            elif node.words and (each := _each_name(node.words, situation)) is not None:
+            elif node.words and (each := each_name(node.words, situation)) is not None:
                 listed, known = each
                 words = tuple(known)
                 check_each_name(listed, known, situation)
@@ -510,7 +476,7 @@ class _Walker:
                 words = tuple(arguments)
                 if not node.redirects and not setting:
                     edit, no_edit = edit_kind(arguments, situation)
-                situation = self._run(node.words[0], arguments, situation)
+                situation = self._run(node.words, arguments, situation)
             if writes:
                 raise UnprovenError(f"it writes {writes[0]}")
             if setting:
@@ -521,19 +487,22 @@ class _Walker:
             return part, situation, error
         return Part(words), situation, None
 
-    def _run(self, word: Word, arguments: list[str | None], situation: Situation) -> Situation:
-        name = word.literal
-        if name is None or not arguments or arguments[0] != name:
+    def _run(self, words: Sequence[Word], arguments: list[str | None], situation: Situation) -> Situation:
+        name = words[0].literal or _of_variable(words[0], arguments)
+        if not name or arguments[:1] != [name]:
             raise UnprovenError("the program's name is computed")
         if situation.altered:
             raise UnprovenError(f"setting {situation.altered} may change what the command does")
         if name == "cd":
-            return _cd(arguments[1:], situation)
+            return changed_directory(arguments[1:], situation)
+        if name == "[[":
+            check_condition(words, arguments, situation)
+            return situation
         if name == "read":
-            after = _read(arguments[1:], situation)
+            after = read_into(arguments[1:], situation)
             if self._producer is None or not situation.piped:
                 return after
-            names = [str(argument) for argument in arguments[1:] if argument != "-r"]
+            names = read_names(arguments[1:]) or []
             listed = {names[0]: self._producer} if len(names) == 1 else {}
             return replace(after, variables={**after.variables, **listed})
         if name == "xargs" and self._producer is not None:
@@ -548,14 +517,22 @@ class _Walker:
         for name, word in node.assignments:
             if not is_plain_variable(name):
                 raise UnprovenError(f"setting {name} may change what follows")
-            values = expand(_unsplit(word), replace(situation, variables=variables))
-            variables[name] = values[0] if certain and len(values) == 1 and not word.has_glob else None
+            now = replace(situation, variables=variables)
+            if word.segments and word.segments[0].kind == "list":
+                elements = [argument for each in word.segments[0].words for argument in expand(each, now)]
+                variables[name] = Array(tuple(elements)) if certain else None
+                continue
+            values = expand(quoted(word), now)
+            known = certain and len(values) == 1 and values[0] is not None and not word.has_glob
+            sums = len(word.segments) == 1 and is_sum(word.segments[0], now)
+            sums |= len(values) == 1 and is_number(values[0])
+            counts = sums and (certain or is_number(variables.get(name)))
+            variables[name] = values[0] if known else Number() if counts else None
         return replace(situation, variables=variables)
 
     def _substitutions(self, word: Word, situation: Situation) -> None:
-        for segment in word.segments:
-            if segment.script is not None:
-                self.script(segment.script, situation, certain=False)
+        for script in scripts_in(word):
+            self.script(script, situation, certain=False)
 
     # --- redirections ---------------------------------------------------------------------------------------------
 
@@ -585,12 +562,17 @@ class _Walker:
         writes: list[str] = []
         for redirect in redirects:
             if redirect.target is None:
-                if not redirect.literal_body and any(char in redirect.body for char in "$`\\"):
-                    raise UnprovenError("a here-document with expansions is not understood")
+                if redirect.document is not None:
+                    self._substitutions(redirect.document, situation)
+                    expand(redirect.document, situation)
                 continue
             self._substitutions(redirect.target, situation)
             if redirect.operator == "<<<":
                 expand(redirect.target, situation)
+                continue
+            listed = each_name((Word((Segment("text", "cat"),)), redirect.target), situation)
+            if listed is not None and redirect.operator == "<":
+                check_each_name(*listed, situation)
                 continue
             targets = expand(redirect.target, situation)
             if len(targets) != 1 or targets[0] is None or redirect.target.has_glob:
@@ -629,10 +611,10 @@ def _may_start_git(node: Simple, words: Sequence[str | None]) -> bool:
 # --- one command ---------------------------------------------------------------------------------------------------
 
 
-def _each_name(words: Sequence[Word], situation: Situation) -> tuple[Listed, list[str]] | None:
+def each_name(words: Sequence[Word], situation: Situation) -> tuple[Listed, list[str]] | None:
     """A command of which all is known but a name that another command lists, for which ``NAME_TO_COME`` stands; None
     if it is another."""
-    if words[0].literal is None or words[0].literal in tables().lists["listed_any"]:
+    if words[0].literal is None or words[0].literal in tables().lists["listed_any"] or _takes_any_text(words):
         return None
     listed: set[Listed] = set()
     known: list[str | None] = []
@@ -649,111 +631,30 @@ def _each_name(words: Sequence[Word], situation: Situation) -> tuple[Listed, lis
     return (listed.pop(), plain) if len(listed) == 1 and len(plain) == len(known) else None
 
 
-def _unsplit(word: Word) -> Word:
-    """The value of an assignment, in which the shell neither splits what variables hold nor looks for names."""
-    return Word(tuple(replace(each, quoted=True) if each.kind == "variable" else each for each in word.segments))
+def _of_variable(word: Word, arguments: Sequence[str | None]) -> str:
+    """The name of a program that a variable holds and that no builtin has; empty if it is another word."""
+    pieces = [segment for segment in word.segments if segment.kind != "text" or segment.text]
+    plain = len(pieces) == 1 and pieces[0].kind == "variable" and not pieces[0].change
+    name = arguments[0] if plain and arguments else None
+    known = name is not None and re.fullmatch(r"[a-z][a-z0-9.+-]*", name) is not None and name not in SHELL_WORDS
+    return name if name is not None and known else ""
 
 
-def _check_assignments(node: Simple, situation: Situation) -> str:
-    """The objection to the variables set for a command, if a rule about it can lift that; else empty.
-
-    Raises:
-        UnprovenError: no rule can.
-    """
-    objection = ""
-    for name, word in node.assignments:
-        values = expand(word, situation)
-        value = values[0] if len(values) == 1 else None
-        if value is not None and harmless_assignment(name, value):
-            continue
-        if name == "IFS" and node.words[0].literal == "read":
-            continue  # it only says where the line is split
-        objection = f"setting {name} may change what the command does"
-        if value is None or not only_settings(name, value, situation):
-            raise UnprovenError(objection)
-    return objection
-
-
-def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
-    rest = [argument for argument in arguments if argument not in ("--", "-P", "-L")]
-    if len(rest) != 1:
-        raise UnprovenError("the target of cd is uncertain")
-    problem = situation.facts.shell_problem(situation.start, moving=True)
-    if problem is not None:
-        raise UnprovenError(problem)
-    return _moved(rest[0], situation, "cd")
-
-
-def _moved(target: str | None, situation: Situation, how: str) -> Situation:
-    """The situation after a change to a directory.
-
-    Raises:
-        UnprovenError: it may be another one than its name says.
-    """
-    if not target or target.startswith(("-", "+")):
-        raise UnprovenError(f"the target of {how} is uncertain")
-    check_name(target, situation)
-    # The shell keeps a directory's name as given, the kernel does not: they agree only without links.
-    places: list[str] = []
-    for path in absolute(target, situation):
-        resolved = situation.facts.resolve(path)
-        if posixpath.normpath(path) != resolved:
-            raise UnprovenError(f"{how} {target} follows a link")
-        if situation.facts.kind(resolved) not in ("directory", "missing"):
-            raise UnprovenError(f"{target} is not a directory")
-        places.append(resolved)
-    return replace(situation, cwds=tuple(sorted(set(places))))
-
-
-def _read(arguments: Sequence[str | None], situation: Situation) -> Situation:
-    """``read -r name …`` sets plain variables to unknown values."""
-    names = [argument for argument in arguments if argument != "-r"]
-    for name in names:
-        if name is None or not is_plain_variable(name):
-            raise UnprovenError("read may set a variable that changes what follows")
-    return replace(situation, variables={**situation.variables, **{str(name): None for name in names}})
-
-
-def _without(names: Iterable[str], situation: Situation) -> Situation:
-    """The situation, with the values of these variables unknown."""
-    return replace(situation, variables={**situation.variables, **dict.fromkeys(names)})
-
-
-def _assigned(script: Script, situation: Situation) -> set[str]:
-    """The variables that a script may set by any of its commands, a rule's included."""
-    names = loop_variables(script)
-    for simple in simple_commands(script):
-        names |= {name for name, _ in simple.assignments}
-        words = tuple(word.literal for word in simple.words)
-        if words[:1] == ("read",):
-            names |= {word for word in words[1:] if word is not None and is_plain_variable(word)}
-        elif _may_set_any(words):
-            names |= set(situation.variables)
-    return names
-
-
-def _alters(words: Sequence[str | None], situation: Situation) -> str:
-    """A variable that these words of a builtin set and that may change what later commands do; empty if none."""
-    if words[0] not in ("declare", "export", "local", "readonly", "typeset"):
-        return ""
-    for word in words[1:]:
-        if word is None:
-            return "a variable"
-        name, equals, value = word.partition("=")
-        harmless = is_plain_variable(name) or harmless_assignment(name, value) or only_settings(name, value, situation)
-        if equals and not harmless:
-            return name
-    return ""
-
-
-def _may_set_any(words: Sequence[str | None]) -> bool:
-    """Whether a command may set variables of this shell if a rule lets it run without a proof."""
-    match words:
-        case ["command", "-v" | "-V", *_]:
-            return False
-        case ["printf", str(form), *_] if not form.startswith("-"):
-            return False
-        case [name, *_]:
-            return name in _SET_VARIABLES
+def _takes_any_text(words: Sequence[Word]) -> bool:
+    """Whether a command only prints or compares the texts that it gets."""
+    known = [word.literal for word in words]
+    match known:
+        case ["printf", str(form), *_]:
+            return not form.startswith("-")
+        case ["[" | "[[" | "test", "-n" | "-z", _, *_]:
+            return len(known) - (known[0] != "test") == 3
+        case ["[" | "[[" | "test", _, "=" | "==" | "!=" | "=~", _, *_]:
+            return len(known) - (known[0] != "test") == 4
         case _:
             return False
+
+
+def quoted(word: Word) -> Word:
+    """A word, or the value of an assignment, in which the shell neither splits what variables hold nor looks for
+    names."""
+    return Word(tuple(replace(each, quoted=True) for each in word.segments))

@@ -21,11 +21,11 @@ from swecli.core.permissions.paths import within_text
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.shell.destructive import Place
 from swecli.core.permissions.shell.inner_scripts import SHELLS
-from swecli.core.permissions.shell.proof import unwrap
 from swecli.core.permissions.shell.scan import FoundCommand, ScanWord, is_long_option
 from swecli.core.permissions.shell.started import WRAPPERS, Started
 from swecli.core.permissions.shell.subcommands import without_global_options
 from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.permissions.shell.wrapped import unwrap
 from swecli.core.permissions.types import Rule
 from swecli.lazy_pattern import lazy_pattern
 

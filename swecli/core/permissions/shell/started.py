@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -95,6 +95,12 @@ def started(text: str, variables: tuple[tuple[str, str], ...] = ()) -> tuple[Sta
             for script in scripts:
                 pending += [(inner, depth + 1) for inner in scan(script, known)]
     return tuple(result)
+
+
+def started_with(words: Sequence[str | None]) -> tuple[Started, ...]:
+    """A command with these words, None where unknown, and those that it wraps."""
+    found = FoundCommand(tuple(ScanWord("", known=False) if word is None else ScanWord(word) for word in words))
+    return tuple(item for item, _ in _unpacked(found))
 
 
 def _unpacked(command: FoundCommand) -> Iterator[tuple[Started, list[str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Literal
@@ -30,14 +31,16 @@ class UnprovenError(Exception):
 
 class Segment(Struct, frozen=True):
     """A piece of a word. ``home`` is an unquoted tilde, ``commands`` a command substitution, ``process`` the whole word
-    ``<( … )``, ``number`` an arithmetic expansion. ``change`` is what ``${name…}`` does to the variable: "%.py" and the
-    like, ":-text", or "#" for its length."""
+    ``<( … )``, ``number`` an arithmetic expansion (with "@" for each of its substitutions, which ``script`` joins),
+    ``list`` the elements of an array, in ``words``. ``change`` is what ``${name…}`` does to the variable: "%.py" and
+    the like, ":-text", "#" for its length, "[@]" and the like for an array."""
 
-    kind: Literal["text", "variable", "commands", "home", "process", "number"]
+    kind: Literal["text", "variable", "commands", "home", "process", "number", "list"]
     text: str = ""
     quoted: bool = False
     script: Script | None = None
     change: str = ""
+    words: tuple[Word, ...] = ()
 
 
 class Word(Struct, frozen=True):
@@ -72,13 +75,15 @@ class Word(Struct, frozen=True):
 
 
 class Redirect(Struct, frozen=True):
-    """``fd`` is the number before the operator, if any. Here-documents have a ``body`` and no target."""
+    """``fd`` is the number before the operator, if any. Here-documents have a ``body`` and no target; ``document`` is
+    the body as a word if the shell expands it."""
 
     fd: str
     operator: str
     target: Word | None = None
     body: str = ""
     literal_body: bool = False
+    document: Word | None = None
 
 
 class Simple(Struct, frozen=True):
@@ -108,12 +113,29 @@ class If(Struct, frozen=True):
 
 
 class While(Struct, frozen=True):
+    """``until``: it runs while the condition fails. ``step`` is what ``for ((…))`` does after each round."""
+
     condition: Script
     body: Script
     redirects: tuple[Redirect, ...]
+    until: bool = False
+    step: Simple | None = None
 
 
-Command = Simple | Group | For | If | While
+class Case(Struct, frozen=True):
+    """``words`` are the subject and all patterns, ``bodies`` the commands behind them, in source order."""
+
+    words: tuple[Word, ...]
+    bodies: tuple[Script, ...]
+    redirects: tuple[Redirect, ...]
+
+
+Command = Simple | Group | For | If | While | Case
+
+
+def script_of(command: Command) -> Script:
+    """A script of this one command."""
+    return Script((AndOr((("", Pipeline((command,))),)),))
 
 
 class Pipeline(Struct, frozen=True):
@@ -155,11 +177,25 @@ def _of_command(command: Command) -> Iterator[Simple]:
         case While():
             yield from simple_commands(command.condition)
             yield from simple_commands(command.body)
-    targets = tuple(redirect.target for redirect in command.redirects if redirect.target is not None)
-    for word in (*words, *targets):
-        for segment in word.segments:
-            if segment.script is not None:
-                yield from simple_commands(segment.script)
+            if command.step is not None:
+                yield from _of_command(command.step)
+        case Case():
+            words = command.words
+            for body in command.bodies:
+                yield from simple_commands(body)
+    read = (word for redirect in command.redirects for word in (redirect.target, redirect.document))
+    for word in (*words, *(word for word in read if word is not None)):
+        for script in scripts_in(word):
+            yield from simple_commands(script)
+
+
+def scripts_in(word: Word) -> Iterator[Script]:
+    """The scripts of all substitutions in a word."""
+    for segment in word.segments:
+        if segment.script is not None:
+            yield segment.script
+        for element in segment.words:
+            yield from scripts_in(element)
 
 
 def loop_variables(script: Script) -> set[str]:
@@ -180,6 +216,8 @@ def loop_variables(script: Script) -> set[str]:
                             pending += command.scripts
                         case While():
                             pending += (command.condition, command.body)
+                        case Case():
+                            pending += command.bodies
                         case Simple():
                             pass
     return names
@@ -189,18 +227,41 @@ METACHARACTERS = frozenset(" \t\n;&|<>()")
 MAX_RANGE = 50
 
 NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
-_BRACED = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)((?:%%?|##?)[A-Za-z0-9_.,/*?@+-]+|:-[A-Za-z0-9_.,/@+-]*)?\}")
+_BRACED = lazy_pattern(
+    r"\$\{([A-Za-z_][A-Za-z0-9_]*)("
+    r"(?:%%?|##?)[A-Za-z0-9_.,:/*?@ +-]+|:[-+][A-Za-z0-9_.,/@+-]*|//?[A-Za-z0-9_.,:*?@ +-]+"
+    r"(?:/[A-Za-z0-9_.,:/*?@ +-]*)?|: ?-?[0-9]+(?::-?[0-9]+)?|\^\^?|,,?|\[(?:[@*]|[0-9]{1,3})\])?\}"
+)
 _ESCAPED = lazy_pattern(r"\$'((?:[^'\\]|\\[tn\\'\"])*)'")
 _ESCAPE = lazy_pattern(r"\\(.)")
-_LENGTH = lazy_pattern(r"\$\{#([A-Za-z_][A-Za-z0-9_]*)\}")
+_LENGTH = lazy_pattern(r"\$\{#([A-Za-z_][A-Za-z0-9_]*)(\[[@*]\])?\}")
 _BRACES = lazy_pattern(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
 _RANGE = lazy_pattern(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
-_NUMBERS = lazy_pattern(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
+_NUMBERS = lazy_pattern(r"(?:[A-Za-z_$][A-Za-z0-9_]*|(?:2|8|10|16)#[0-9A-Fa-f]+|[0-9 \t+*/%<>=!&|?:,-])")
 """One piece of an arithmetic expression, except its parentheses."""
 _RECALLS = lazy_pattern(r"(?<!\[)![A-Za-z0-9_./!$*^#?:-]")
 """An unquoted ``!`` with which a shell with history may recall an earlier command."""
 _RECALLS_IN_QUOTES = lazy_pattern(r"!(?:[!$]|-?[0-9]|\*[\"\s])")
 _CHANGES = lazy_pattern(r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}=")
+_STEP = lazy_pattern(r"(?:\+\+|--)\s*([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*(?:(\+\+|--)|([-+*]=)\s*(.+)|(=)(?!=)\s*(.+))")
+"""A part of ``(( … ))`` that sets a variable."""
+
+
+def _calculation(expression: str, script: Script | None, *, quoted: bool) -> Segment:
+    if _CHANGES.search(expression):
+        raise UnprovenError("arithmetic may change a variable")
+    return Segment("number", expression, quoted, script)
+
+
+def _new_value(part: str, step: re.Match[str]) -> tuple[str, str]:
+    """The variable that a part of ``(( … ))`` sets, and its new value as an expression."""
+    before, name, after, operator, amount, _, value = step.groups()
+    if before or after:
+        name = before or name
+        return name, f"{name} {(part if before else after)[0]} 1"
+    if not operator:
+        return name, value
+    return name, f"{name} {operator[0]} ({amount})"
 
 
 def _without_braces(segments: list[Segment]) -> list[list[Segment]]:
@@ -277,6 +338,43 @@ class WordReader(ABC):
             raise UnprovenError(f"a word is missing before {self.rest!r}")
         return [self._checked(segments) for segments in _without_braces(self._segments())]
 
+    def document(self) -> Word:
+        """The whole text, as the shell expands a here-document."""
+        segments: list[Segment] = []
+        plain = ""
+        while not self.at_end:
+            if self.text.startswith(("\\$", "\\`", "\\\\", "\\\n"), self.at):
+                plain += "" if self.text[self.at + 1] == "\n" else self.text[self.at + 1]
+                self.at += 2
+                continue
+            segment = Segment("text", self.peek())
+            if self.peek() == "$":
+                segment = self._dollar(quoted=True)
+            elif self.peek() == "`":
+                segment = self._backticks(quoted=True)
+            else:
+                self.at += 1
+            if segment.script is not None:
+                raise UnprovenError("a here-document with commands is not understood")
+            if segment.kind == "text":
+                plain += segment.text
+            else:
+                segments += [Segment("text", plain, quoted=True), segment]
+                plain = ""
+        return Word((*segments, Segment("text", plain, quoted=True)))
+
+    def piece(self) -> list[Segment]:
+        """One quoted text or expansion."""
+        if self.peek() == '"':
+            return self._double_quoted()
+        if self.peek() == "$":
+            return [self._dollar(quoted=True)]
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            raise UnprovenError("a quote is not closed")
+        start, self.at = self.at + 1, end + 1
+        return [Segment("text", self.text[start:end], quoted=True)]
+
     def _segments(self) -> list[Segment]:
         segments: list[Segment] = []
         plain = ""
@@ -289,16 +387,9 @@ class WordReader(ABC):
 
         while not self.at_end and self.peek() not in METACHARACTERS:
             char = self.peek()
-            if char == "'":
+            if char == "'" or char == '"':
                 flush()
-                end = self.text.find("'", self.at + 1)
-                if end < 0:
-                    raise UnprovenError("a quote is not closed")
-                segments.append(Segment("text", self.text[self.at + 1 : end], quoted=True))
-                self.at = end + 1
-            elif char == '"':
-                flush()
-                segments.extend(self._double_quoted())
+                segments += self.piece()
             elif char == "\\":
                 self.at += 1
                 if self.at_end:
@@ -387,7 +478,7 @@ class WordReader(ABC):
         length = _LENGTH.match(self.text, self.at)
         if length is not None:
             self.at = length.end()
-            return Segment("variable", length.group(1), quoted, change="#")
+            return Segment("variable", length.group(1), quoted, change="#" + (length.group(2) or ""))
         name = NAME.match(self.text, self.at + 1)
         if name is not None:
             self.at = name.end()
@@ -422,27 +513,57 @@ class WordReader(ABC):
 
     def _arithmetic(self, *, quoted: bool) -> Segment:
         """``$(( … ))`` that only calculates; whether its names hold numbers is judged later."""
-        start = self.at = self.at + 3
-        depth = 0
-        while True:
+        self.at += 3
+        inner, script = self._expression("))")
+        self.at += 2
+        return _calculation(inner, script, quoted=quoted)
+
+    def _expression(self, end: str) -> tuple[str, Script | None]:
+        """An arithmetic expression up to ``end``, with "@" for each substitution, and these."""
+        expression, depth = "", 0
+        scripts: list[Script] = []
+        while depth or not self.text.startswith(end, self.at):
             char = self.peek()
-            if char == "(":
-                depth += 1
-                self.at += 1
-            elif char == ")" and depth:
-                depth -= 1
-                self.at += 1
-            elif self.text.startswith("))", self.at):
-                break
+            if char == "(" or (char == ")" and depth):
+                depth += 1 if char == "(" else -1
+                expression, self.at = expression + char, self.at + 1
+            elif self.text.startswith("$(", self.at) and not self.text.startswith("$((", self.at):
+                self.at += 2
+                scripts.append(self.substitution())
+                expression += "@"
+            elif self.text.startswith("${", self.at):
+                segment = self._dollar(quoted=True)
+                if segment.change not in ("", "#", "#[@]", "#[*]"):
+                    raise UnprovenError("this arithmetic is not understood")
+                expression += f" {segment.text} " if not segment.change else "0"
             elif (piece := _NUMBERS.match(self.text, self.at)) is not None:
-                self.at = piece.end()
+                expression, self.at = expression + piece.group(), piece.end()
             else:
                 raise UnprovenError("this arithmetic is not understood")
-        inner = self.text[start : self.at]
-        self.at += 2
-        if _CHANGES.search(inner):
-            raise UnprovenError("arithmetic may change a variable")
-        return Segment("number", inner, quoted)
+        joined = Script(tuple(item for script in scripts for item in script.items)) if scripts else None
+        return expression, joined
+
+    def calculation(self, end: str, *, sets: bool = False) -> Simple:
+        """The inside of ``(( … ))`` up to ``end`` as what it amounts to: assignments of sums, or ``:`` with a sum.
+        ``sets``: a variable may get a value that is not one step from the last."""
+        expression, script = self._expression(end)
+        parts = [part.strip() for part in expression.split(",")] if expression.strip() else []
+        if script is not None and len(parts) > 1:
+            raise UnprovenError("this arithmetic is not understood")
+        assignments: list[tuple[str, Word]] = []
+        words = [Word((Segment("text", ":"),))]
+        for part in parts:
+            step = _STEP.fullmatch(part)
+            if step is None:
+                words.append(Word((_calculation(part, script, quoted=True),)))
+            elif step.group(6) and not sets:
+                raise UnprovenError("(( )) sets a variable")
+            else:
+                name, value = _new_value(part, step)
+                assignments.append((name, Word((_calculation(value, script, quoted=False),))))
+        if assignments and len(words) > 1:
+            raise UnprovenError("this arithmetic is not understood")
+        return Simple(tuple(assignments), () if assignments else tuple(words), ())
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]

@@ -30,7 +30,7 @@ _SHELL = "the text from $(…)"
 _UNDERSTOOD = "{} may not be file names"
 _GIT_OPTIONS = frozenset(("-z", "-c", "-m", "-o", "--cached", "--modified", "--others", "--exclude-standard", "--"))
 _SEARCH_OPTIONS = lazy_pattern(
-    r"-[rRlLiwEFPZsIu]+|--(include|exclude|exclude-dir|glob|type)=.*|--(files|files-with-matches|recursive|ignore-case"
+    r"-[rRlLiwEFPZsIunHh]+|--(include|exclude|exclude-dir|glob|type)=.*|--(files|files-with-matches|recursive|ignore-case"
     r"|null|hidden|no-ignore|word-regexp)|-e|-g|-t|-[gt].+"
 )
 _NAME_TESTS = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-lname", "-ilname"))
@@ -204,6 +204,8 @@ _CHANGED_OPTIONS = lazy_pattern(
 )
 
 
+_OF_ONE_FILE = ("blame", "diff", "log")
+"""Subcommands of git that show only what concerns the path behind ``--``."""
 _NAMES_OF_ALL = ("--no-ext-diff", "--no-textconv", "--no-renames", "-z")
 """A file that was renamed is listed under both of its names."""
 
@@ -217,7 +219,8 @@ def _check_changed(words: Sequence[str], inner: Sequence[str], situation: Situat
         raise UnprovenError(_UNDERSTOOD.format(names))
     if words[1] in ("show", "log") and not {"--format=", "--pretty=format:"} & set(options):
         raise UnprovenError(_UNDERSTOOD.format(names))
-    if not inner or inner[0] not in lists["listed_names"] | lists["listed_content"]:
+    of_git = len(inner) > 3 and inner[0] == "git" and inner[1] in _OF_ONE_FILE and inner[-2:] == ["--", NAME_TO_COME]
+    if not inner or (inner[0] not in lists["listed_names"] | lists["listed_content"] and not of_git):
         raise UnprovenError(f"{names} goes to a command that may change files")
     if situation.facts.repository(situation.start) != situation.start:
         raise UnprovenError("git lists these names from another directory")

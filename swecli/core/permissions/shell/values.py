@@ -4,7 +4,8 @@ that another command lists, and what git answers to a question about revisions."
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -21,12 +22,24 @@ class Listed(Struct, frozen=True):
     cwds: tuple[str, ...]
 
 
-Variables = Mapping[str, "str | Listed | None"]
-"""By name; None is an unknown text."""
+class Number(Struct, frozen=True):
+    """A whole number that is not known."""
 
 
-def text_of(value: str | Listed | None) -> str | None:
-    return None if isinstance(value, Listed) else value
+class Array(Struct, frozen=True):
+    """The elements of an array, None where unknown."""
+
+    elements: tuple[str | None, ...]
+
+
+Value = str | Listed | Number | Array | None
+"""None is an unknown text."""
+Variables = Mapping[str, Value]
+"""By name."""
+
+
+def text_of(value: Value) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 # --- ${name…} ------------------------------------------------------------------------------------------------------
@@ -38,6 +51,10 @@ def changed(value: str | None, change: str) -> str | None:
         return value
     if change == "#":
         return str(len(value))
+    if change in _IN_CAPITALS:
+        return _IN_CAPITALS[change](value)
+    if change[0] not in "%#" and not change.startswith(":-"):
+        return None
     if change.startswith(":-"):
         return value or change[2:]
     operator = change[: 2 if change[1:2] == change[0] else 1]
@@ -50,6 +67,7 @@ def changed(value: str | None, change: str) -> str | None:
     return value[: next((cut for cut in ends if pattern.fullmatch(value[cut:])), len(value))]
 
 
+_IN_CAPITALS: Mapping[str, Callable[[str], str]] = {"^^": str.upper, ",,": str.lower}
 _PATTERN = {"*": ".*", "?": "."}
 
 
@@ -138,7 +156,17 @@ def range_of(words: Sequence[str | None]) -> list[str] | None:
 
 
 def is_question_to_git(words: Sequence[str | None]) -> bool:
-    return words[:1] == ["git"] and len(words) > 1 and words[1] in _ASKS_GIT and None not in words
+    if words[:1] != ["git"] or len(words) < 2 or None in words:
+        return False
+    return words[1] in _ASKS_GIT or (words[1] == "log" and _lists_revisions([word for word in words[2:] if word]))
+
+
+def _lists_revisions(options: Sequence[str]) -> bool:
+    """Whether ``git log`` with these options only prints the names of a few revisions."""
+    few = any(re.fullmatch(r"-[0-9]{1,2}|-n[0-9]{1,2}|--max-count=[0-9]{1,2}", option) for option in options)
+    few |= any(before == "-n" and re.fullmatch("[0-9]{1,2}", option) for before, option in pairwise(options))
+    formats = [option for option in options if option.startswith(("--format", "--pretty"))]
+    return few and len(formats) == 1 and re.fullmatch(r"--(?:format|pretty)=(?:format:)?%[hH]", formats[0]) is not None
 
 
 def cut_name(words: Sequence[str | None]) -> str | None:

@@ -14,10 +14,10 @@ from tests.support.shell_workspace import ShellWorkspace
 
 pytestmark = pytest.mark.usefixtures("once")
 CORPUS = Path(__file__).parent / "corpus" / "by_kind"
-RUN = ("everyday_single", "everyday_compound", "everyday_tools", "everyday_agents", "examples_run")
+RUN = ("everyday_single", "everyday_compound", "everyday_tools", "everyday_agents", "everyday_scripts", "examples_run")
 ASK = (
     *("examples_ask", "effects", "network", "secrets_and_outside", "tricks", "lookalikes", "lookalikes_agents"),
-    "not_provable",
+    *("lookalikes_scripts", "not_provable"),
 )
 
 

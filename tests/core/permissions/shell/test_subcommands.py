@@ -72,7 +72,7 @@ def test_a_computed_word_may_be_the_subcommand(workspace: ShellWorkspace, comman
         ("FOO=1 npm test", "Setting FOO may change what the command does, so it needs your approval."),
         ("npm test &", "It runs something in the background (&), so it needs your approval."),
         ("f() { npm test; }; f", "It has an unexpected parenthesis, so it needs your approval."),
-        ("npm test <<EOF\n$HOME\nEOF", "A here-document with expansions is not understood, so it needs your approval."),
+        ("npm test <<EOF\n$(id)\nEOF", "A here-document with commands is not understood, so it needs your approval."),
     ],
 )
 def test_a_question_names_no_rule_that_has_nothing_to_do_with_it(
