@@ -66,6 +66,11 @@ def project(
     return messages
 
 
+def project_with(ledger: Ledger, text: str) -> tuple[Message, ...]:
+    """The conversation for the model as a next message of the user with this text makes it."""
+    return project(ledger, (*ledger.view, ViewEntry("summary", "draft", without_notes(text))))
+
+
 def messages_of(ledger: Ledger, view: Sequence[ViewEntry], dead: AbstractSet[str]) -> list[Message]:
     """The messages of some entries of a view, without what depends on messages around them."""
     return _repaired([message for _, message in _groups(ledger, view, 0, dead)], set())

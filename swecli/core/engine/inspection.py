@@ -29,8 +29,7 @@ from swecli.core.context_management.items import (
 )
 from swecli.core.context_management.ledger import RESULT
 from swecli.core.context_management.past import past_at
-from swecli.core.context_management.projection import project, watermarks
-from swecli.core.context_management.prompts import without_notes
+from swecli.core.context_management.projection import project, project_with, watermarks
 from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
@@ -41,7 +40,7 @@ from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.budget import Budget, is_tools, tools_of
-from swecli.core.protocol.context_events import ContextChange, ViewEntry
+from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.messages import Message
 
 
@@ -219,8 +218,7 @@ class Inspection:
         if client is None:
             return None
         ledger, context, state = self._recorder.ledger, self._context, self._recorder.state
-        said = (ViewEntry("summary", "draft", without_notes(draft)),) if draft else ()
-        messages = (*project(ledger, (*ledger.view, *said)), *self._notes())
+        messages = (*(project_with(ledger, draft) if draft else project(ledger)), *self._notes())
         prepared = context.prepare(
             messages,
             info=client.info,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.plan import Price
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.context_management.projection import project
+from swecli.core.context_management.projection import project, project_with
 from swecli.core.engine.companion import Companion, EndReason
 from swecli.core.engine.meter import Meter
 from swecli.core.engine.model_access import Connection
@@ -36,7 +36,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.protocol.messages import Message, TextPart, Usage
+from swecli.core.protocol.messages import Message, Usage
 from swecli.core.tools.registry import ToolRegistry
 
 _CHANGES = (
@@ -45,8 +45,9 @@ _CHANGES = (
 )
 """Events after which the server has to evaluate the conversation anew."""
 OFF = 'models.warm = "auto" leaves it out.'
-_IN_PLACE = Message("user", (TextPart("."),), "warming")
-"""Stands where the next message will be: many chat templates refuse a conversation that ends with an answer."""
+_IN_PLACE = "."
+"""Stands where the next message will be: its place brings what the message will begin with, such as the environment,
+and many chat templates refuse a conversation that ends with an answer."""
 
 
 class Warming(Companion):
@@ -129,7 +130,7 @@ class Warming(Companion):
         client, recorder = self._connection.client, self._recorder
         if client is None or not client.info.warms:
             return
-        messages = (*project(recorder.ledger), _IN_PLACE)
+        messages = project_with(recorder.ledger, _IN_PLACE)
         request = self._gateway.context.aside(messages, client.info, recorder.session)
         request = replace(request, max_output_tokens=1, effort=recorder.state.effort)
         async with aclosing(self._gateway.send(client, request, likely=True)) as events:

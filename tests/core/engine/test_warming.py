@@ -55,10 +55,16 @@ def warm_bench(server: Server, folder: Path, **changes: Any) -> Any:
     return bench("", folder, make_client=lambda _: server, **changes)
 
 
-def begins(real: ModelRequest, ahead: ModelRequest) -> bool:
-    """Whether a request is one sent ahead, with more behind it."""
+def begins(real: ModelRequest, ahead: ModelRequest, said: str) -> bool:
+    """Whether a request is one sent ahead up to the user's words, and new from there on."""
     same = (real.system, real.tools) == (ahead.system, ahead.tools)
-    return same and real.messages[: len(ahead.messages) - 1] == ahead.messages[:-1]
+    place = len(ahead.messages) - 1
+    before, words = "".join(texts(ahead.messages[place])).removesuffix("."), "".join(texts(real.messages[place]))
+    return same and real.messages[:place] == ahead.messages[:place] and words == before + said
+
+
+def texts(message: Message) -> list[str]:
+    return [part.text for part in message.parts if isinstance(part, TextPart)]
 
 
 async def test_the_beginning_is_sent_ahead_and_aborted_by_a_message(tmp_path: Path) -> None:
@@ -69,7 +75,7 @@ async def test_the_beginning_is_sent_ahead_and_aborted_by_a_message(tmp_path: Pa
         await until(lambda: server.aborted == 1, "the end of the warming")
         await b.idle()
         assert [body.outcome for body in b.bodies(TurnEnded)] == ["done"]
-        assert begins(server.scripted.requests[0], server.ahead[0])
+        assert begins(server.scripted.requests[0], server.ahead[0], "hi")
         assert len(server.ahead) == 1, "an answer leaves the server's cache as it is"
 
 
@@ -84,7 +90,7 @@ async def test_after_an_edit_the_conversation_is_sent_ahead_again(tmp_path: Path
         b.send(Rewind(user[-1]))
         await until(lambda: len(server.ahead) > before, "the shorter conversation")
         await b.say("other")
-        assert begins(server.scripted.requests[-1], server.ahead[-1])
+        assert begins(server.scripted.requests[-1], server.ahead[-1], "other")
         assert len(server.ahead[-1].messages) > 1
         assert len(b.bodies(StepEnded)) == 3
         assert b.bodies(SideAnswered) == [], "it costs nothing and counts nowhere"
