@@ -1,14 +1,15 @@
 """Serves a model with llama.cpp on loopback; prints its address. Runs in an environment that has xllamacpp:
 
-    python llama_server.py MODEL.gguf CONTEXT_TOKENS [PORT [own]]
+    python llama_server.py MODEL.gguf CONTEXT_TOKENS [PORT [own | TEMPLATE_FILE]]
 
-It ends with its standard input. With ``own`` the chat template is the model's, otherwise one that writes out tools,
-calls and all reasoning.
+It ends with its standard input. With ``own`` the chat template is the model's, without a file one that writes out
+tools, calls and all reasoning.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import xllamacpp  # pyright: ignore[reportMissingImports]
 
@@ -38,7 +39,7 @@ def main(model: str, context: str, port: str = "0", template: str = "") -> None:
     params.use_jinja = True
     if template != "own":
         params.force_pure_content_parser = True  # what the model says does not matter
-        params.chat_template = TEMPLATE
+        params.chat_template = Path(template).read_text(encoding="utf-8") if template else TEMPLATE
     params.warmup = False
     params.cpuparams.n_threads = 2
     server = xllamacpp.Server(params)

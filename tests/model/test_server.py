@@ -132,10 +132,10 @@ def test_the_prompt_is_evaluated_before_the_message(tmp_path: Path) -> None:
         screen.terminal.shows("› hi")
         screen.terminal.until(lambda: not httpx.get(f"{url}/slots").json()[0]["is_processing"], "the answer")
         screen.close()
+        message = tokens_in(url, "hi<|im_end|>\n<|im_start|>assistant\n")
     exported = tmp_path / "session.json"
     session = json.loads(program.run("sessions", "list", "--json").stdout)["id"]
     program.run("sessions", "export", session, "--format", "json", "--output", str(exported))
     events = json.loads(exported.read_text(encoding="utf-8"))["events"]
     [usage] = [event["body"]["usage"] for event in events if event["body"]["type"] == "step_ended"]
-    new = usage["input_total"] - usage["cache_read"]
-    assert new <= 0.15 * usage["input_total"], usage
+    assert usage["input_total"] - usage["cache_read"] <= message + 2, "only the message itself is new"

@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
     ContextRestored,
     Event,
     ItemsOffloaded,
+    ItemStarted,
     ModelChanged,
     Notice,
     RewindUndone,
@@ -51,9 +52,10 @@ and many chat templates refuse a conversation that ends with an answer."""
 
 
 class Warming(Companion):
-    """Sends a request with the smallest answer at the session's beginning and whenever the conversation has changed,
-    and aborts it as soon as something else is to be sent. The server keeps what it has evaluated. Only for models whose
-    requests cost nothing, and only with a user: a run without one sends its message at once.
+    """Sends a request with the smallest answer at the session's beginning and whenever the next request will differ
+    from what the server has, and aborts it as soon as something else is to be sent. The server keeps what it has
+    evaluated. Only for models whose requests cost nothing, and only with a user: a run without one sends its message at
+    once.
 
     Where the user chose it, a hosted provider fills its cache without an answer. That is billed, so it is done only for
     a conversation that may no longer be in the cache, is not aborted, and its price is reported. An empty conversation
@@ -98,6 +100,8 @@ class Warming(Companion):
                 self._in_turn = False
                 if self._changed:
                     self._begin()
+            case ItemStarted(kind="reasoning"):  # most templates leave it out once a message of the user follows
+                self._changed = True
             case body if isinstance(body, _CHANGES):
                 if _loses_cache(body):
                     self._fill()

@@ -25,8 +25,8 @@ class Server:
     """A scripted model whose server keeps what it has evaluated. ``ahead`` are the requests for its cache; it answers
     them once ``ready`` is set."""
 
-    def __init__(self, *, warms: bool = True, prewarms: bool = False) -> None:
-        self.scripted = ScriptedModel(parse_script(SCRIPT))
+    def __init__(self, *, warms: bool = True, prewarms: bool = False, script: str = SCRIPT) -> None:
+        self.scripted = ScriptedModel(parse_script(script))
         self.info: ModelInfo = replace(self.scripted.info, warms=warms, prewarms=prewarms)
         self.ahead: list[ModelRequest] = []
         self.aborted = 0
@@ -94,6 +94,20 @@ async def test_after_an_edit_the_conversation_is_sent_ahead_again(tmp_path: Path
         assert len(server.ahead[-1].messages) > 1
         assert len(b.bodies(StepEnded)) == 3
         assert b.bodies(SideAnswered) == [], "it costs nothing and counts nowhere"
+
+
+async def test_a_turn_with_thoughts_is_sent_ahead_again(tmp_path: Path) -> None:
+    """Chat templates leave thoughts out once a message of the user follows: all behind them is then new."""
+    server = Server(script='[[step]]\nreasoning = "hm"\ntext = "one"\n' + SCRIPT)
+    server.ready.set()
+    async with warm_bench(server, tmp_path) as b:
+        await until(lambda: len(server.ahead) == 1, "the beginning")
+        await b.say("first")
+        await until(lambda: len(server.ahead) == 2, "the conversation without its thoughts")
+        await b.say("second")
+        assert begins(server.scripted.requests[-1], server.ahead[-1], "second")
+        assert len(server.ahead[-1].messages) == 3
+        assert len(server.ahead) == 2, "an answer without thoughts leaves the server's cache as it is"
 
 
 async def test_the_servers_count_is_the_measure_before_the_first_message(tmp_path: Path) -> None:
