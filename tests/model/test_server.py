@@ -46,6 +46,34 @@ def test_tools_reach_the_prompt_of_a_template_without_a_place_for_them(tmp_path:
         assert fixed <= 600
 
 
+DROPS_TOOLS = """
+{%- for tool in tools or [] %}{% set read = tool.function.name ~ tool.function.description %}{% endfor -%}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content or '' }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+"""A template that reads the tools, so that llama.cpp reports a place for them, and writes none."""
+
+
+def test_tools_that_a_template_drops_are_described_and_it_is_said_once(tmp_path: Path) -> None:
+    template = tmp_path / "drops.jinja"
+    template.write_text(DROPS_TOOLS, encoding="utf-8")
+    with llama(8_192, template=str(template)) as url:
+        assert httpx.get(f"{url}/props").json()["chat_template_caps"]["supports_tools"] is True
+        program = program_at(url, tmp_path, context=LIMIT)
+        screen = Screen(program)
+        screen.terminal.shows("left the tools out of the prompt")
+        screen.terminal.until(lambda: "~" not in screen.terminal.text.splitlines()[-1], "the server's count")
+        screen.close()
+        dry = json.loads(program.run("-p", "hi", "--dry-run").stdout)
+        prompt = rendered(url, dry["body"])
+        again = program.run("-p", "hi", "--output-format", "stream-json", timeout=SECONDS)
+    assert "tools" not in dry["body"]
+    assert "edit_file" in prompt
+    assert prompts(again)[0] == pytest.approx(budgets(again)[0], rel=0.2)
+    assert "left the tools out" not in again.stdout + again.stderr
+
+
 def test_the_second_request_is_predicted(tmp_path: Path) -> None:
     with llama(8_192) as url:
         program = program_at(url, tmp_path, context=LIMIT)

@@ -131,9 +131,14 @@ class Warming(Companion):
     async def _warm(self) -> None:
         await self._tools.settled()
         await self._models.asked()
-        client, recorder = self._connection.client, self._recorder
-        if client is None or not client.info.warms:
-            return
+        client = self._connection.client
+        tools: bool | None = None
+        while client is not None and client.info.warms and client.info.tools != tools:
+            tools = client.info.tools  # the answer may show that the server drops them, and then the prompt changes
+            await self._send_ahead(client)
+
+    async def _send_ahead(self, client: ModelClient) -> None:
+        recorder = self._recorder
         messages = project_with(recorder.ledger, _IN_PLACE)
         request = self._gateway.context.aside(messages, client.info, recorder.session)
         request = replace(request, max_output_tokens=1, effort=recorder.state.effort)
@@ -147,7 +152,7 @@ class Warming(Companion):
     def _measure(self, request: ModelRequest, answer: Message, client: ModelClient) -> None:
         """Learn the size of what every request has, so that the first measure is one and not an estimate."""
         usage = answer.response.usage if answer.response is not None else None
-        if usage is not None:
+        if usage is not None and usage.input_total is not None:
             self._gateway.context.monitor.observe(request, usage, client.info)
             self._meter.measure()
 

@@ -296,7 +296,7 @@ class HttpModelClient:
         """One attempt; see ``ModelClient.stream``. A refused request is repeated with the cause changed: without an
         optional parameter, with tools as text, with a sentence instead of each image, or without a part of the
         conversation."""
-        from swecli.core.llm.text_tools import TextCallStream
+        from swecli.core.llm.text_tools import TextCallStream, uncounted
 
         if self._is_blind and not self._told_blind and self._images.of(request):
             self._told_blind = True
@@ -339,6 +339,7 @@ class HttpModelClient:
                         if isinstance(event, Finished):
                             if self._drops_tools(wire.body, event.message):
                                 yield StreamNotice(self._describe_tools(DROPS_TOOLS))
+                                event = Finished(uncounted(event.message))
                             self._accepted = wire.body
                             self._documents.settle(sent)
                     for made in calls.feed(event) if calls is not None else (event,):

@@ -262,6 +262,14 @@ def tools_dropped(body: JsonObject, message: Message) -> bool:
     return rest / _LEAST_TOKENS < usage.input_total < (rest + tools) / _MOST_CHARACTERS and tools > rest / 3
 
 
+def uncounted(message: Message) -> Message:
+    """The answer without the size of its prompt: one without the tools is no measure of a request with them."""
+    response = message.response
+    if response is None or response.usage is None:
+        return message
+    return replace(message, response=replace(response, usage=replace(response.usage, input_total=None)))
+
+
 def as_text(request: ModelRequest) -> ModelRequest:
     """The request without native tools: the system prompt describes them, calls and results are text."""
     lines = [

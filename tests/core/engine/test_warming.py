@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.llm.scripted import ScriptedModel, parse_script
-from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent
+from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, StreamNotice
 from swecli.core.protocol.commands import Rewind, SetModel, Submit
 from swecli.core.protocol.events import Notice, SideAnswered, StepEnded, TurnEnded
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, Usage
@@ -31,6 +31,8 @@ class Server:
         self.ahead: list[ModelRequest] = []
         self.aborted = 0
         self.ready = asyncio.Event()
+        self.drops_tools = False
+        """Whether the next answer shows that the server leaves the tools out of the prompt."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         if request.max_output_tokens != 1 and not request.prewarm:
@@ -43,7 +45,10 @@ class Server:
         except (asyncio.CancelledError, GeneratorExit):
             self.aborted += 1
             raise
-        usage = Usage(input_total=5_000, output_total=1)
+        usage = Usage(input_total=None if self.drops_tools else 5_000, output_total=1)
+        if self.drops_tools:
+            self.drops_tools, self.info = False, replace(self.info, tools=False)
+            yield StreamNotice("no tools")
         response = Response(Origin("", "", self.info.name), Stop("length"), usage)
         yield Finished(Message("assistant", (TextPart("."),), "warm", response=response))
 
@@ -116,6 +121,17 @@ async def test_the_servers_count_is_the_measure_before_the_first_message(tmp_pat
     async with warm_bench(server, tmp_path) as b:
         await until(lambda: b.session.view.budget.source == "measured", "the measure")
         assert 4_900 <= b.session.view.budget.used <= 5_000
+
+
+async def test_a_server_that_drops_the_tools_is_sent_the_beginning_with_their_description(tmp_path: Path) -> None:
+    server = Server()
+    server.drops_tools = True
+    server.ready.set()
+    async with warm_bench(server, tmp_path) as b:
+        await until(lambda: b.session.view.budget.source == "measured", "the measure")
+        assert len(server.ahead) == 2, "the first had no tools, so the next message would not begin with it"
+        assert b.session.view.budget.used >= 4_900, "only the second says how large a request is"
+        assert [notice.text for notice in b.bodies(Notice)] == ["no tools"]
 
 
 async def test_a_server_without_a_cache_of_its_own_gets_no_request_ahead(tmp_path: Path) -> None:

@@ -180,8 +180,11 @@ async def test_a_server_that_drops_the_tools_is_seen_in_its_count(tokens: int, d
     async with serve(counted(tokens), counted(tokens), counted(650)) as server:
         mine = resolve("mine/m", {}, [ProviderConfig("mine", "openai-chat", server.url, local=True)])
         client = HttpModelClient(mine, learn=lambda name: learned.append(name) or "")
-        told = [event.text for event in await ask(client, request) if isinstance(event, StreamNotice)]
+        events = await ask(client, request)
+        told = [event.text for event in events if isinstance(event, StreamNotice)]
         assert [("left the tools out" in text) for text in told] == [True] * dropped
+        [usage] = [event.message.response.usage for event in events if isinstance(event, Finished)]
+        assert usage.input_total == (None if dropped else tokens), "a prompt without the tools measures nothing"
         assert learned == ["tools:m"] * dropped
         assert client.info.tools is not dropped
         client.know(ModelInfo("mine", "m", 4096))
