@@ -14,6 +14,7 @@ from swecli.core.engine.meter import Meter
 from swecli.core.engine.model_access import Connection, ModelAccess, ModelUnavailable
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.settings import Settings
+from swecli.core.llm.catalog import shown_ref
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.protocol.events import ModelChanged, ModelPlanned, Notice
 from swecli.core.protocol.messages import Usage
@@ -310,6 +311,11 @@ class ModelChoice:
         if before.window_source == "endpoint" == now.window_source and before.window != now.window:
             text = f"{before.ref} now has a context window of {now.window or 0:,} tokens, not {before.window or 0:,}."
             self._recorder.emit(Notice(text, "info", "model"))
+        if now.answering:
+            other = shown_ref(f"{now.provider}/{now.answering}")
+            text = f"{other} answers: the server has only this model and ignores the name in {shown_ref(now.ref)}."
+            hint = "/model connects it by its own name."
+            self._recorder.tell_once(Notice(text, "info", "model", hint, about=f"{now.answering} answers {now.ref}"))
         await self._meter.count_in_doubt()
 
     @property

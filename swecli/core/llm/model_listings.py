@@ -64,6 +64,8 @@ class EndpointModel(Struct, frozen=True):
     """Whether it answers messages."""
     slots: bool | None = None
     """Whether it tells at ``/slots`` which of its slots work on requests."""
+    answering: str = ""
+    """The server's only model, which answers to any name, if the one that was asked for is called otherwise."""
 
 
 def is_known_program(model: EndpointModel) -> bool:

@@ -172,8 +172,9 @@ async def _ask_local(
             described = described or await _ask_in_way(fetcher, way, model, absent)
     finally:
         await fetcher.close()
+    answering = listed.id if listed is not None and pick((listed,), model) is None else ""
     described = merge((described, listed))
-    return replace(described, server=owner) if described is not None and owner else described
+    return replace(described, server=owner, answering=answering) if described is not None else None
 
 
 async def _fetched(endpoint: Endpoint, path: str, seconds: float) -> Fetched:

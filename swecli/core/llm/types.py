@@ -335,6 +335,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
     """Whether its server can tell which of its slots work on requests."""
     cache_seconds: float = SHORTEST_CACHE
     """How long the provider keeps an unused prompt in its cache, at least."""
+    answering: str = ""
+    """Another model, the only one of its server, which answers to any name; empty if this one answers."""
 
     @property
     def ref(self) -> str:

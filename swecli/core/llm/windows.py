@@ -260,6 +260,7 @@ def model_info(
         warms=asked is not None and is_known_program(asked),
         tells_progress=asked is not None and asked.where == "/props",
         tells_slots=asked is not None and asked.slots is True,
+        answering=asked.answering if asked is not None else "",
     )
 
 

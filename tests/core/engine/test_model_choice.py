@@ -235,6 +235,18 @@ async def test_a_server_that_is_back_with_another_window_is_named(tmp_path: Path
         assert not b.bodies(CacheBreak)
 
 
+async def test_another_model_that_answers_to_the_name_is_named_once(tmp_path: Path) -> None:
+    windows = SlowWindows()
+    windows.answer.set()
+    script = '[[step]]\ntext = "One."\n[[step]]\ntext = "Two."\n'
+    async with bench(script, tmp_path, windows=windows) as b:
+        b.model._info = replace(b.model.info, answering="/models/new.gguf")
+        await b.say("hi")
+        await b.say("hi again")
+        told = [text for text in notices(b) if "scripted/…/new.gguf answers" in text]
+        assert len(told) == 1, "once, without the folders of a file"
+
+
 async def test_a_compaction_after_an_overflow_is_measured_by_the_stated_window(tmp_path: Path) -> None:
     overflow = '[[step]]\nfault = { kind = "overflow", tokens = 40000, window = 9000 }\n'
     first = f'[[step]]\ntext = "{"word " * 3_000}"\n'

@@ -165,6 +165,15 @@ async def test_llama_cpp_says_whether_its_template_has_a_place_for_tools(has_pla
     assert asked.tools is has_place
 
 
+async def test_the_only_model_of_a_server_is_named_if_it_answers_to_another_name() -> None:
+    listing = {"data": [{**LLAMA_CPP["/v1/models"]["data"][0], "id": "/models/qwen.gguf"}]}
+    async with serve_json({**LLAMA_CPP, "/v1/models": listing}) as server:
+        names = ("/models/qwen.gguf", "qwen.gguf", "other.gguf")
+        found = [await ask_model(chat(server), name, seconds=PATIENCE) for name in names]
+    answering = [lookup_with(one)("llamacpp", "m").answering for one in found]
+    assert answering == ["", "", "/models/qwen.gguf"]
+
+
 async def test_litellm_tells_it_apart_from_its_list() -> None:
     listed = [{"id": name, "object": "model", "created": 1677610602, "owned_by": "openai"} for name in ("a", "b")]
     paths = {
