@@ -9,6 +9,7 @@ from typing import Final
 
 from swecli.block_text import block_lines
 from swecli.core.context_management.note_topics import is_shown
+from swecli.core.llm.catalog import shown_ref
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.events import (
     CHOICE,
@@ -306,7 +307,7 @@ def _other_lines(event: Event) -> list[str]:
         case ModeChanged(mode=mode):
             return [f"Mode: {mode}"]
         case ModelChanged(model=model, switched=True, address=address, effort=effort):
-            return [f"Model: {model}{_at(address)}{f', effort {effort}' if effort else ''}"]
+            return [f"Model: {shown_ref(model)}{_at(address)}{f', effort {effort}' if effort else ''}"]
         case QueueChanged(queue=queue):
             return [f"Waiting: {entry.text}" for entry in queue]
         case TodosChanged(todos=todos):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from swecli.core.context_management.note_topics import is_shown
+from swecli.core.llm.catalog import shown_ref
 from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
@@ -108,7 +109,7 @@ def notice_of(event: Event) -> NoticeBlock | None:
         case ModelChanged() as body:
             effort = f", effort {body.effort}" if body.effort else ""
             location = f" at {body.address}" if body.address else ""
-            return NoticeBlock(key, f"Model: {body.model}{location}{effort}") if body.switched else None
+            return NoticeBlock(key, f"Model: {shown_ref(body.model)}{location}{effort}") if body.switched else None
         case ItemsOffloaded() as body:
             tokens = sum(item.tokens for item in body.items)
             moved = plural(len(body.items), "item")
