@@ -231,7 +231,8 @@ def describe(state: UiState, *, now: float, background: str = "") -> Activity:
         and not state.hooks
         and not any(item.executing or item.awaits or item.kind == "compaction" for item in state.running.values())
     )
-    already_shown = not state.running and silence > now - state.turn_since - 2  # as the time since the turn began
+    # As the time since the turn began, or as what the server does before the first output.
+    already_shown = not state.running and (silence > now - state.turn_since - 2 or not _is_read(state.prompt))
     if model_works and silence >= SILENCE and not already_shown:
         passed = f"{passed} · no output for {duration(int(silence))}"
     return Activity(doing, passed, stop)
@@ -281,8 +282,12 @@ def _preparing(tool: str) -> str:
     return f"Preparing {tool}…" if tool else "Preparing a call…"
 
 
+def _is_read(prompt: PromptProgress | None) -> bool:
+    return prompt is None or prompt.read >= prompt.total > 0
+
+
 def _waiting(prompt: PromptProgress | None) -> str:
-    if prompt is None or prompt.read >= prompt.total > 0:
+    if prompt is None or _is_read(prompt):
         return "Waiting for the model…"
     if not prompt.total and prompt.slots == 1:
         return "The server's one slot serves an earlier request…"

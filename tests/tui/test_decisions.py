@@ -332,6 +332,8 @@ def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None
     assert status_bar.describe(waiting, now=1090.0).text == "Waiting for the model… 1m30s"
     waiting.turn_since = 900.0
     assert status_bar.describe(waiting, now=1090.0).text == "Waiting for the model… 3m10s · no output for 1m30s"
+    waiting.prompt = PromptProgress(512, 1_035)
+    assert status_bar.describe(waiting, now=1090.0).text == "The model reads the prompt: 512 of 1,035 tokens… 3m10s"
 
 
 def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
