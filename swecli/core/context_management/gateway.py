@@ -12,6 +12,7 @@ from swecli.core.context_management.budget import LONGEST_ANSWER, edge, window_o
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import texts_of
 from swecli.core.context_management.prefix_guard import PrefixGuard
+from swecli.core.llm.catalog import shown_ref
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
 from swecli.core.protocol.budget import Budget
 
@@ -94,7 +95,7 @@ class RequestGateway(Struct):
         if size > room:
             return ProviderError(
                 "context_overflow",
-                f"{REQUEST_NOT_SENT}: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
+                f"{REQUEST_NOT_SENT}: it has up to {size:,} tokens, and {shown_ref(info.ref)} has room for {room:,}",
             )
         left = self.left()
         if left is not None and budget.used > left:

@@ -20,6 +20,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Time
 from swecli.core.engine.settings import Settings, TurnLimits
 from swecli.core.engine.state import SessionState
+from swecli.core.llm.catalog import shown_ref
 from swecli.core.llm.errors import says_overloaded
 from swecli.core.llm.types import (
     WEB_SEARCH,
@@ -612,14 +613,14 @@ class StepAccount:
         reported, doubt = disbelieved
         if doubt == "cut":
             text = (
-                f"{info.ref} read only {reported:,} of about {prepared.budget.used:,} tokens: its server silently "
-                "cuts the conversation to its own context window, so the model misses a part of it."
+                f"{shown_ref(info.ref)} read only {reported:,} of about {prepared.budget.used:,} tokens: its server "
+                "silently cuts the conversation to its own context window, so the model misses a part of it."
             )
             self._recorder.tell_once(Notice(text, "warning", "context", CUT_HINT, about=f"cut: {info.ref}"))
             return
         text = (
-            f"{info.ref} reported a prompt of {reported:,} tokens; swecli counted about {prepared.budget.used:,}. "
-            "It uses its own count from now on."
+            f"{shown_ref(info.ref)} reported a prompt of {reported:,} tokens; swecli counted about "
+            f"{prepared.budget.used:,}. It uses its own count from now on."
         )
         hint = "Tokens and costs are shown as reported."
         self._recorder.tell_once(Notice(text, "warning", "context", hint, about=f"too much: {info.ref}"))

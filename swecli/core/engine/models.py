@@ -239,7 +239,7 @@ class ModelChoice:
     async def _wait_for_window(self, info: ModelInfo, asking: asyncio.Task[None]) -> None:
         """Wait for the real window, because a request too long for it would be cut or refused."""
         assumed = window_of(info, self._context.limits).total
-        text = f"Waiting for the server to report the context window of {info.ref}."
+        text = f"Waiting for the server to report the context window of {shown_ref(info.ref)}."
         hint = "" if self._context.unattended else f"Esc continues with {assumed:,} tokens."
         self._recorder.emit(Notice(text, "info", "model", hint))
         self._skipped = asyncio.Event()
@@ -251,7 +251,7 @@ class ModelChoice:
             self._skipped = None
         client = self._connection.client
         if client is not None and self._assumes(client.info):
-            text = f"The server has not reported the context window of {info.ref}."
+            text = f"The server has not reported the context window of {shown_ref(info.ref)}."
             setting = shlex.quote(f"models.window.{info.ref}")
             hint = f"Assuming {assumed:,} tokens; `swecli config set {setting} TOKENS` changes this."
             self._recorder.emit(Notice(text, "warning", "model", hint))
@@ -309,7 +309,8 @@ class ModelChoice:
             self._report_switch(replaced)
         now = client.info
         if before.window_source == "endpoint" == now.window_source and before.window != now.window:
-            text = f"{before.ref} now has a context window of {now.window or 0:,} tokens, not {before.window or 0:,}."
+            windows = f"{now.window or 0:,} tokens, not {before.window or 0:,}"
+            text = f"{shown_ref(before.ref)} now has a context window of {windows}."
             self._recorder.emit(Notice(text, "info", "model"))
         if now.answering:
             other = shown_ref(f"{now.provider}/{now.answering}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swecli.core.engine.model_call import CHARACTERS_PER_TOKEN
+from swecli.core.llm.catalog import shown_ref
 from swecli.core.llm.types import ModelInfo, ProviderError
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart
@@ -43,7 +44,7 @@ def silent_overflow(message: Message, limit: int | None, budget: Budget, info: M
     size = f"{reported:,}" if prompt is not None else f"about {budget.used:,}"
     return ProviderError(
         "context_overflow",
-        f"{info.ref} answered nothing: {size} tokens fill its context window",
+        f"{shown_ref(info.ref)} answered nothing: {size} tokens fill its context window",
         window=_window(reported) if stop == "length" else None,
         hint=hint(info),
     )
