@@ -346,6 +346,8 @@ class DeferralManager:
 
     def __init__(self) -> None:
         self.deferred: tuple[ToolSchema, ...] = ()
+        self._sources: Counter[str] = Counter()
+        """Tools of each source, withheld or not."""
         self._index: ToolIndex | None = None
         self._building = threading.Lock()
 
@@ -359,6 +361,7 @@ class DeferralManager:
     ) -> Selection:
         """Select the tools, and remember the withheld ones."""
         selection = select_for_context(candidates, told, fixed, effective, threshold)
+        self._sources = Counter(candidate.schema.source for candidate in candidates)
         if selection.deferred != self.deferred:
             self.deferred, self._index = selection.deferred, None
         return selection
@@ -379,10 +382,13 @@ class DeferralManager:
 
     @property
     def note(self) -> str:
-        """One line for the model; empty if no tool is withheld."""
+        """One line for the model; empty if no tool is withheld. Its number includes the tools already found, so that
+        finding some is no news."""
         if not self.deferred:
             return ""
-        sources = sorted({tool.source for tool in self.deferred if tool.source})
-        named = ", ".join(sources[:5]) + (f" and {len(sources) - 5} more" if len(sources) > 5 else "")
-        rest = f"those of {named}" if named else "the rest"
-        return f"Not all tools are listed, to save context: tool_search finds {rest}."
+        sources = sorted({tool.source for tool in self.deferred})
+        count = sum(self._sources[source] for source in sources)
+        named = [source for source in sources if source]
+        most = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+        of = f" of {most}" if named else ""
+        return f"Not all of the {count} tools{of} are listed, to save context: tool_search finds the others."

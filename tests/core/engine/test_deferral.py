@@ -78,7 +78,7 @@ async def test_tool_473_is_found_and_called(tmp_path: Path) -> None:
         assert called == f"{wanted} was called"
         requests = made.model.requests
         assert [tool.name for tool in requests[0].tools if tool.source or tool.name == "tool_search"] == ["tool_search"]
-        assert "tool_search finds those of " in new_notes(requests[0])
+        assert f"Not all of the {len(TOOLS)} tools of " in new_notes(requests[0])
         assert not new_notes(requests[1])
         # What was found comes at the end and stays; nothing before it changes.
         assert requests[1].tools[: len(requests[0].tools)] == requests[0].tools
