@@ -116,6 +116,22 @@ async def test_the_hook_is_told_before_each_compaction_and_may_allow_it(tmp_path
     assert all(ctx.message_count > 10 for ctx in seen)
 
 
+async def test_the_hook_is_told_the_size_that_the_settings_ask_for(tmp_path: Path) -> None:
+    seen: list[CompactContext] = []
+
+    async def on_compact(ctx: CompactContext) -> CompactDecision:
+        seen.append(ctx)
+        return CompactDecision()
+
+    context = ContextConfig(
+        max_context_tokens=16_000, target_tokens=4_000, strategy="truncation", on_pre_compact=on_compact
+    )
+    async with Client(AgentOptions(model_client=model(TALK), cwd=tmp_path, context=context)) as client:
+        await talk(client, 30)
+    assert seen
+    assert all(ctx.target_tokens == 4_000 for ctx in seen)
+
+
 async def test_the_hook_can_cancel_as_long_as_a_request_fits(tmp_path: Path) -> None:
     cancelled = 0
 

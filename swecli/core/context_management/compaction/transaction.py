@@ -319,7 +319,8 @@ class Compaction:
     # --- asking -------------------------------------------------------------------------------------------
 
     async def _hook_outcome(self) -> HookOutcome:
-        target = self.before.effective - int(conversation_room(self.before) * (1 - ACCEPTED_FILL))
+        accepted = self.before.effective - int(conversation_room(self.before) * (1 - ACCEPTED_FILL))
+        target = min(accepted, self.before.compact_at)  # the settings may ask for less than a share of the window
         forced = self._hard_pressed
         job = self.job
         messages = len(self._messages)
