@@ -69,6 +69,8 @@ class LogEntries:
         self._cwd = ""
         self._started: dict[str, ItemStarted] = {}
         self._calls: dict[str, ToolCallPart] = {}
+        self._targets: dict[str, str] = {}
+        """What calls are about: a command, a path, words to search for."""
         self._running: set[str] = set()
         self._changed: dict[str, list[str]] = {}
         self._attached: list[tuple[str, int]] = []
@@ -110,8 +112,10 @@ class LogEntries:
                 )
             case ItemStarted() as body:
                 self._started[body.item] = body
-            case ItemCheckpointed(item=item, part=ToolCallPart() as part, running=running):
+            case ItemCheckpointed(item=item, part=ToolCallPart() as part, title=title, running=running):
                 self._calls[item] = part
+                if title:
+                    self._targets[item] = title
                 if running:
                     self._running.add(item)
             case FileChanged(path=path, item=item):
@@ -164,6 +168,7 @@ class LogEntries:
     def _completed(self, body: ItemCompleted, event: Event, main: bool) -> Iterator[tuple[str, Entry]]:
         started = self._started.pop(body.item, None)
         call = self._calls.pop(body.item, None)
+        about = self._targets.pop(body.item, body.title)
         running = body.item in self._running
         self._running.discard(body.item)
         if started is None:
@@ -188,6 +193,7 @@ class LogEntries:
                         "approved": body.status != "rejected" and (running or body.status != "interrupted"),
                         "status": body.status,
                         "duration_ms": None if body.duration is None else round(body.duration * 1000),
+                        "target": self._short(about) or None,
                         "changed": self._changed.pop(body.item, []),
                     },
                 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.protocol.codec import to_text
 from swecli.core.protocol.events import (
@@ -16,6 +17,7 @@ from swecli.core.protocol.events import (
     CacheBreak,
     ContextRetrieved,
     Event,
+    ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
     ModelResponded,
@@ -24,7 +26,7 @@ from swecli.core.protocol.events import (
     StepEnded,
     TurnEnded,
 )
-from swecli.core.protocol.messages import Origin, ProviderReport, TextPart
+from swecli.core.protocol.messages import Origin, ProviderReport, TextPart, ToolCallPart
 from swecli.core.sessions.log import (
     FIELDS,
     KEPT,
@@ -77,6 +79,20 @@ def test_the_document_has_the_promised_fields_and_sums() -> None:
         "total_tokens_used": 3 * 4_050 + 3_500 + len("The key is sk-proj-0123456789abcdefghijklmn."),
         "files_modified": ["calc.py"],
     }
+
+
+def test_a_call_says_what_it_was_about_whether_it_ran_or_not() -> None:
+    run = ToolCallPart("c1", "run_command", '{"command": "rm -r build"}')
+    started = [ItemStarted("t1", "tool", "run_command"), ItemCheckpointed("t1", run)]
+    shown = ItemCheckpointed("t1", run, title="rm -r build")
+    refused = [*started, shown, ItemCompleted("t1", "rejected", (result("t1", "run_command", "no"),))]
+    ran = [*started, shown, replace(shown, running=True, title=""), ItemCompleted("t1", "ok", ())]
+    unread = [ItemStarted("t2", "tool", "run_command"), ItemCompleted("t2", "error", (), title="cut off")]
+    for bodies, target in ((refused, "rm -r build"), (ran, "rm -r build"), (unread, "cut off")):
+        (entry,) = entries(in_order(bodies))
+        assert entry["target"] == target
+    (document,) = log_document("s", entries(in_order(ran)))["events"]
+    assert "target" not in document
 
 
 def test_rejected_calls_attachments_subagents_and_other_lines() -> None:
