@@ -51,7 +51,7 @@ from swecli.core.protocol.turns import Item, Turns
 from swecli.core.workspace.text_file import shown_path
 from swecli.figures import duration, plural, tokens
 from swecli.lazy_pattern import lazy_pattern
-from swecli.safe_text import sanitise
+from swecli.safe_text import printable_line, sanitise
 from swecli.steady_clock import TICK, SteadyClock
 
 MAX_LINES = 60
@@ -416,6 +416,8 @@ def restored_line(body: FilesRestored, cwd: str) -> str:
 CLEARING: Final = ("clearing",)
 """The strategies of a batch that only cleared old results: not a compaction, because everything is still in place."""
 
+EXCERPT: Final = 80
+"""Characters of a summary on the line about its compaction."""
 UNDONE: Final = "Compaction undone."
 REDONE: Final = "Compaction redone."
 """Fallback for a missing notice with figures."""
@@ -459,7 +461,21 @@ def completed_line(body: CompactionCompleted) -> str:
     replaced = f"{plural(len(placed.sources), 'item')} replaced, " if placed is not None and placed.sources else ""
     by = f" by {_means(body.strategies)}" if body.strategies else ""
     undo = body.undo or "restores it"
-    return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}{_costs(body)}. /compact undo {undo}."
+    return (
+        f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}{_costs(body)}.{_excerpt(body.summary)} "
+        f"/compact undo {undo}."
+    )
+
+
+def _excerpt(summary: str) -> str:
+    """The first words of a summary, without its headings."""
+    lines = (line.strip() for line in summary.splitlines())
+    first = next(
+        (printable_line(line.lstrip("-*> ")) for line in lines if line and not line.startswith(("#", "<", "```"))), ""
+    )
+    if len(first) > EXCERPT:
+        first = f"{first[:EXCERPT].rpartition(' ')[0] or first[:EXCERPT]} …"
+    return f" Summary: “{first}”." if first else ""
 
 
 def _costs(body: CompactionCompleted) -> str:

@@ -14,12 +14,23 @@ def test_a_compaction_says_percent_strategy_and_what_was_saved() -> None:
     done = CompactionCompleted("k1", (), 24_580, 5_400, 45, 12, ("summary",), "text", effective=25_600)
     assert completed_line(done) == (
         "Context compacted by a summary: 24,580 to 5,400 tokens, 19,180 saved (96% to 21% of the window); "
-        "45 to 12 messages. /compact undo restores it."
+        "45 to 12 messages. Summary: “text”. /compact undo restores it."
     )
     costly = completed_line(replace(done, rewritten=5_400, thoughts=12))
-    assert "; 5.4K tokens leave the cache; 12 thoughts of the model are lost. /compact undo" in costly
+    assert "; 5.4K tokens leave the cache; 12 thoughts of the model are lost. Summary: “text”. /compact" in costly
     view = (ViewEntry("summary", "k1", "text", ("u1", "t2", "t2.result")), ViewEntry("live", "u9"))
     assert "; 3 items replaced, 45 to 12 messages. " in completed_line(replace(done, view=view))
+
+
+def test_of_a_summary_the_first_words_are_shown() -> None:
+    done = CompactionCompleted("k1", (), 24_580, 5_400, 45, 12, ("summary",), effective=25_600)
+    assert "Summary" not in completed_line(done)
+    assert "Summary" not in completed_line(replace(done, summary="## Goal\n\n### Done\n"))
+    text = "## Goal\n\n- Let users sign in \x1b[31mwith a password, and keep them signed in for a day " + "or so " * 50
+    line = completed_line(replace(done, summary=f"{text}\n## Done\nNothing."))
+    assert " Summary: “Let users sign in " in line
+    assert "for a day or so …”. /compact undo" in line
+    assert "\x1b" not in line
 
 
 def test_clearing_is_no_compaction() -> None:
