@@ -126,6 +126,8 @@ def _report(target: str, guide: Guide, prose: Prose | None, project: Project) ->
     yield f"Wrote {target}: about {guide.tokens:,} tokens."
     if prose is None:
         yield "Written without a model, only from the project's files."
+    elif prose == Prose():
+        yield "The model's answer had nothing usable, so this comes from the project's files alone. /init asks again."
     elif prose.dropped:
         yield f"Dropped {prose.dropped} of the model's statements because they named things that do not exist."
     if guide.tokens > MAX_TOKENS:

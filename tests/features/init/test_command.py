@@ -46,8 +46,9 @@ async def test_without_a_model_or_an_answer_the_facts_alone_make_a_file(folder: 
 
 
 async def test_garbage_from_the_model_does_no_harm(folder: Path) -> None:
-    await CommandSession(folder, answer="I would rather not. {").slash("/init")
+    report = await CommandSession(folder, answer="I would rather not. {").slash("/init")
     assert "## Commands" in (folder / "OPENCLI.md").read_text()
+    assert "The model's answer had nothing usable" in report
 
 
 async def test_a_refusal_writes_nothing_and_says_why(folder: Path) -> None:
