@@ -61,7 +61,7 @@ async def test_the_state_says_what_the_guide_to_the_project_says(tmp_path: Path)
     assert codebase is not None
     assert codebase.summary == "A shop. Sells pens."
     assert codebase.key_files == ["shop/price.py"]
-    assert codebase.patterns == {"Tests": "`tests/test_price.py`"}
+    assert codebase.patterns == {"Tests": "tests/test_price.py"}
     assert codebase.project_structure == {"shop": ["price.py"]}
     assert codebase.tokens > 10
 

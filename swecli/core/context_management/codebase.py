@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -15,6 +16,8 @@ _HEADING = lazy_pattern(r"^## +(.+?)[ \t]*#*[ \t]*$")
 _FENCE = lazy_pattern(r"^ {0,3}(```+|~~~+)")
 _SPAN = lazy_pattern(r"`([^`]+)`")
 _PAIR = lazy_pattern(r"^[-*] +(?:\*\*)?([^:`]+?)(?:\*\*)?: +(.+)$")
+_BRANCH = lazy_pattern(r"^([│| \u00a0]*)(?:[├└]──+[ \u00a0]*|[|`+]--+[ \u00a0]+)(\S+)")
+"""A line of a drawn tree: what stands before its branch, and the name."""
 _FOLDERS = ("structure", "project-structure", "layout")
 _FILES = ("key-files", "important-files")
 _PATTERNS = ("patterns", "code-patterns", "architecture-patterns")
@@ -66,12 +69,40 @@ def read_guide(text: str) -> GuideFacts:
             guide.key_files += [span for span in spans if span not in guide.key_files]
         elif name in _FOLDERS:
             guide.structure.update({span.rstrip("/") or ".": [] for span in spans})
+            guide.structure.update(_tree(lines))
         elif name in _PATTERNS:
-            guide.patterns.update({pair[1].strip(): pair[2].strip() for line in bullets if (pair := _PAIR.match(line))})
+            pairs = [pair for line in bullets if (pair := _PAIR.match(line))]
+            guide.patterns.update({pair[1].strip(): _place(pair[2].strip()) for pair in pairs})
         elif name in _SUMMARY:
             paragraphs += [line.strip() for line in lines if line.strip() and not line.startswith(("#", "<!--", "- "))]
     guide.summary = " ".join(paragraphs)
     for path in guide.key_files:
         folder, _, file = path.rpartition("/")
-        guide.structure.setdefault(folder or ".", []).append(file)
+        files = guide.structure.setdefault(folder or ".", [])
+        if file not in files:
+            files.append(file)
     return guide
+
+
+def _place(value: str) -> str:
+    """A place without its marks as code, if it is nothing but that."""
+    span = _SPAN.fullmatch(value)
+    return span[1] if span else value
+
+
+def _tree(lines: Sequence[str]) -> dict[str, list[str]]:
+    """The folders of a tree drawn with branches, each with its files. A name is a folder if it ends with a slash, or if
+    lines further in follow."""
+    branches = [(len(match[1]), match[2]) for line in lines if (match := _BRANCH.match(line))]
+    folders: dict[str, list[str]] = {}
+    above: list[tuple[int, str]] = []
+    for number, (column, name) in enumerate(branches):
+        above = [(outer, folder) for outer, folder in above if outer < column]
+        parent = above[-1][1] if above else "."
+        path = name.rstrip("/") if parent == "." else f"{parent}/{name.rstrip('/')}"
+        if name.endswith("/") or (number + 1 < len(branches) and branches[number + 1][0] > column):
+            above.append((column, path))
+            folders.setdefault(path, [])
+        else:
+            folders.setdefault(parent, []).append(name)
+    return folders
