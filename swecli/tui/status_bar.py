@@ -295,7 +295,7 @@ def _waiting(prompt: PromptProgress | None) -> str:
         slots = "Both" if prompt.slots == 2 else f"All {prompt.slots}"
         return f"{slots} slots of the server serve earlier requests…"
     if not prompt.total:
-        return "Waiting: the server works on earlier requests…"
+        return "Waiting: the server has not begun to read the prompt…"
     return f"The model reads the prompt: {prompt.read:,} of {prompt.total:,} tokens…"
 
 

@@ -218,7 +218,7 @@ BEGUN = (TurnStarted("u"),)
         ((*BEGUN, ItemStarted("a", "text"), CallProgress("write_file", 900)), "Preparing write_file… 59 s"),
         ((*BEGUN, ItemStarted("a", "text"), CallProgress("write_file"), ItemDelta("a", "no")), "Writing… 59 s"),
         ((*BEGUN, CallProgress("write_file", 900), RetryScheduled(1, 3, 9, "server", "x")), "Retry 1 of 3 now"),
-        ((*BEGUN, PromptProgress()), "Waiting: the server works on earlier requests… 59 s"),
+        ((*BEGUN, PromptProgress()), "Waiting: the server has not begun to read the prompt… 59 s"),
         ((*BEGUN, PromptProgress(slots=1)), "The server's one slot serves an earlier request… 59 s"),
         ((*BEGUN, PromptProgress(slots=2)), "Both slots of the server serve earlier requests… 59 s"),
         ((*BEGUN, PromptProgress(slots=4)), "All 4 slots of the server serve earlier requests… 59 s"),

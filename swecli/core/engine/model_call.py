@@ -828,7 +828,7 @@ class Asking:
 
     async def _report_queue(self, client: ModelClient) -> None:
         """Such a server tells its progress as soon as it begins; until then it works on earlier requests, unless it
-        says that it has a free slot."""
+        says that it has a free slot, or has stopped, which nothing tells apart if it says nothing."""
         await self._time.sleep(QUEUED_SECONDS)
         busy, slots = (await client.busy_slots() if isinstance(client, HasSlots) else None) or (0, 0)
         if busy == slots:

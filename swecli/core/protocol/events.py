@@ -281,8 +281,8 @@ class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
 
 
 class PromptProgress(Tagged, frozen=True, tag="prompt_progress"):
-    """The model's server has read so many tokens of the prompt, those in its cache included. ``total`` is 0 while the
-    server works on earlier requests."""
+    """The model's server has read so many tokens of the prompt, those in its cache included. ``total`` is 0 until
+    it begins: it works on earlier requests if it has told its ``slots``, otherwise it may also have stopped."""
 
     type: ClassVar[Literal["prompt_progress"]] = "prompt_progress"
     read: int = 0
