@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -148,14 +148,14 @@ class Conversation:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._seen = 0
         """Number of events taken."""
-        self._sent_seq = 0
-        """Sequence number of the newest event that was taken and sent."""
+        self._sent_seq = session.view.published_seq
+        """Number of the newest event that was taken and sent; those before the subscription are not awaited."""
         self._caught_up = asyncio.Event()
         self._own = 0
         """Turns requested here that have not started yet: the client knows their messages."""
         self._known = asyncio.Event()
         """Set once the client knows the session; updates are sent from then on."""
-        self._follower = self._begin(self._follow())
+        self._follower = self._begin(self._follow(session.subscribe(replay=True)))
 
     @property
     def busy(self) -> bool:
@@ -196,10 +196,10 @@ class Conversation:
 
     # --- events ---
 
-    async def _follow(self) -> None:
+    async def _follow(self, events: AsyncIterator[Event]) -> None:
         started = self.session.view.started_seq
         try:
-            async for event in self.session.subscribe(replay=True):
+            async for event in events:
                 self._seen += 1
                 if event.seq >= started and not self._caught_up.is_set():
                     self._updates.replaying = False
@@ -213,7 +213,7 @@ class Conversation:
                         await self._tell(update)
                 if live:
                     await self._react(event)
-                self._sent_seq = event.seq
+                self._sent_seq = max(self._sent_seq, event.seq)
         except ConnectionError:
             self._editor.log(f"session {self.id}: the client disconnected")
 

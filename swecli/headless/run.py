@@ -145,11 +145,13 @@ class HeadlessRun:
         self._fitted = 0
         """How many turns had ended when the check of an answer began."""
         self._repaired = False
-        self._turns_before = session.view.totals.turns
+        self._taken_seq = 0
+        """Sequence number of the newest event that was processed; those before the subscription are not awaited."""
 
     async def run(self) -> ExitCode:
         """The exit status. Raises nothing but cancellation and defects."""
         events = self._session.subscribe(replay=True)
+        self._taken_seq = self._session.view.published_seq
         self._writer.changed = self._look_at_output
         with self._stop_wish.calling(self._signalled):
             if self._stop_wish.code is None:
@@ -283,16 +285,16 @@ class HeadlessRun:
 
     def _done(self) -> bool:
         works = any(task is not None and not task.done() for task in (self._command, self._weighing))
-        return self._may_end() and not works and not self._session.view.busy and not self._corrects()
+        view = self._session.view
+        arrived = self._stopping or self._taken_seq == view.newest_seq
+        return self._may_end() and not works and not view.busy and arrived and not self._corrects()
 
     def _corrects(self) -> bool:
-        """Check the answer against the schema. True while the result is open: an event is due, the check goes on, or
-        the model was asked for a correction."""
+        """Check the answer against the schema. True while the result is open: the check goes on, or the model was
+        asked for a correction."""
         schema, ended = self._request.schema, self._outcome.ended
         if schema is None or self._stopping or self._stop_wish.code is not None:
             return False
-        if self._session.view.totals.turns - self._turns_before > self._outcome.turns:
-            return True
         if ended is None or ended.outcome != "done":
             return False
         if self._fitting is None or self._fitted != self._outcome.turns:
@@ -317,6 +319,7 @@ class HeadlessRun:
         await asyncio.wait_for(self._session.close(), CLOSE_SECONDS)
 
     def _take(self, event: Event) -> None:
+        self._taken_seq = max(self._taken_seq, event.seq)
         if event.seq < self._session.view.started_seq:
             return
         self._outcome.apply(event)

@@ -157,7 +157,7 @@ class Task:
         self._reasons: dict[str, str] = {}
         """Reasons for refusing calls without asking the user."""
         self._seen = 0
-        self._taken_seq = 0
+        self._taken_seq = session.view.published_seq
         self._news = asyncio.Event()
         """Set and replaced at each event."""
         self._events = session.subscribe()
@@ -258,7 +258,7 @@ class Task:
         async for event in self._events:
             self._seen += 1
             self._take(event)
-            self._taken_seq = event.seq
+            self._taken_seq = max(self._taken_seq, event.seq)
             self._tell()
         if self.working:
             self.fail("the session was closed")

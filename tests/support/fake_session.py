@@ -58,6 +58,8 @@ class FakeView:
 
     session_id: str = "fake"
     started_seq: int = 1
+    newest_seq: int = 0
+    published_seq: int = 0
     cwd: Path = Path("/proj")
     roots: tuple[Path, ...] = (Path("/proj"),)
     mode: str = "default"
@@ -216,6 +218,7 @@ class FakeSession:
         self._seq += 1
         event = Event(self._seq, 1700000000.0 + self._seq, "fake", self._turn, body)
         self._past.append(event)
+        self._state.newest_seq = self._state.published_seq = self._seq
         for queue in self._subscribers:
             queue.put_nowait(event)
 

@@ -273,6 +273,8 @@ class Recorder:
             if event.seq > known:
                 reduced.apply(event)
         self.turn = self.state.turn
+        self.published = self.state.seq
+        """Sequence number of the newest published event."""
         self.log = make_log(self._publish)
         self.facts.read_from(self.log)
 
@@ -313,6 +315,7 @@ class Recorder:
 
     def _publish(self, events: Sequence[Event]) -> None:
         for event in events:
+            self.published = event.seq
             if is_fact(event.body):
                 self.facts.add(event)
             for subscription in self._subscribers:

@@ -88,8 +88,13 @@ class SessionView:
 
     @property
     def newest_seq(self) -> int:
-        """Sequence number of the newest event; subscribers may not have received it yet."""
+        """Sequence number of the newest event, which may not be published yet."""
         return self._recorder.state.seq
+
+    @property
+    def published_seq(self) -> int:
+        """Sequence number of the newest event that was passed to the subscribers of that moment."""
+        return self._recorder.published
 
     @property
     def cwd(self) -> Path:
