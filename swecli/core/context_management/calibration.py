@@ -46,6 +46,9 @@ FORGETTING = 0.9
 """Factor by which an old prediction error fades at each report."""
 
 LOWEST_RATIO, HIGHEST_RATIO = 0.5, 2.0
+LEAST_OF_ITS_OWN, MOST_OF_ITS_OWN = 0.1, 16.0
+"""Tokens per estimated one that a report may tell of new messages: of blanks or of another script some tokenizers make
+many times as much, of one long word far less."""
 
 LEAST_PLAUSIBLE = 0.3
 """A report below this share of the estimate is not of the whole prompt: some local servers omit cached tokens."""
@@ -456,7 +459,11 @@ class Calibration:
             elif anchor is None and LOWEST_RATIO <= observed <= HIGHEST_RATIO:  # a compaction's summary, mostly
                 self._kinds.learn(new, rest, self.ratio)
             for size in new:
-                self._factors[size] = _clamp(expected[size] * rest / likely)
+                factor = expected[size] * rest / likely
+                if anchor is not None and max(estimated, rest / 4) >= TELLING:
+                    self._factors[size] = min(MOST_OF_ITS_OWN, max(LEAST_OF_ITS_OWN, factor))
+                else:  # what the provider adds unseen would weigh too much
+                    self._factors[size] = _clamp(factor)
 
     def _add_answer(
         self, factors: list[float], messages: tuple[MessageSize, ...], anchor: _Anchor

@@ -399,7 +399,9 @@ class Results:
         if budget is None or client is None or not options.auto:
             return measure.room
         reserved = RESERVED * sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
-        most = int((ADMITTED if budget.window > SMALL else ADMITTED_SMALL) * budget.window)
+        # The share is one of the likely size, the space found one of the largest.
+        likely = GUARD * (measure.factor if self._recorder.state.last_usage is None else 1.0)
+        most = int((ADMITTED if budget.window > SMALL else ADMITTED_SMALL) * budget.window * max(1.0, likely))
         if (own := self._context.limits.components.of_result(budget.effective)) is not None:
             most = min(most, own)
         moment = (len(ledger.responses), ledger.rewrites)

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management.budget import Limits
-from swecli.core.context_management.calibration import Learned, LearnedRatios
+from swecli.core.context_management.calibration import Calibration, Learned, LearnedRatios, Sent
+from swecli.core.context_management.counter import MessageSize
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.budget import RESULTS, USER
 from swecli.core.protocol.messages import Message, Usage
 from tests.core.context_management.test_monitor import Tokenizer, answer, request, result, user
 from tests.support.locked import locked_while_writing
@@ -194,3 +196,20 @@ def test_another_session_waits_between_the_reading_and_the_writing(
     locked = locked_while_writing(monkeypatch, "swecli.core.context_management.calibration")
     ratios.keep("local/qwen3", Learned(1.2, 9_000))
     assert locked == [True]
+
+
+@pytest.mark.parametrize("factor", [0.2, 9.0])
+def test_what_a_result_takes_beyond_all_ratios_is_its_own(factor: float) -> None:
+    """Of blanks some tokenizers make many times the estimate, of a long word far less: prompt, tools and the other
+    messages keep their sizes, before and after such results leave and come back."""
+    calibration = Calibration(Learned(1.0))
+    first = MessageSize("user", (), ((USER, 1_000),))
+    odd = [MessageSize("tool", (), ((RESULTS, 500),)) for _ in range(4)]
+    calibration.observe(Sent("fixed", 5_000, (first,)), Usage(input_total=6_000), 100_000)
+    for number in range(1, 5):
+        sent = Sent("fixed", 5_000, (first, *odd[:number]))
+        calibration.observe(sent, Usage(input_total=round(6_000 + number * factor * 500)), 100_000)
+    assert calibration.predict(Sent("fixed", 5_000, (first,))).total == pytest.approx(6_000, rel=0.01)
+    half = calibration.predict(Sent("fixed", 5_000, (first, *odd[2:])))
+    assert half.total == pytest.approx(6_000 + factor * 1_000, rel=0.01)
+    assert half.fixed == pytest.approx(5_000, rel=0.01)

@@ -66,6 +66,25 @@ async def test_old_results_are_named_before_they_are_cleared(tmp_path: Path) -> 
         assert made.cleared >= int(foreseen.split()[2])
 
 
+async def test_the_tokens_named_are_those_that_the_measure_then_loses(tmp_path: Path) -> None:
+    """With a tokenizer that makes far fewer tokens of results than the estimate, and without any report."""
+    numbers = "\n".join(" ".join(str(one * 7_919 + line * 104_729) for one in range(6)) for line in range(60))
+    for usage in ("", "usage = { silent = true }"):
+        steps = reading(20).replace("[[step]]", f"[[step]]\n{usage}")
+        async with bench(script(steps, window=16_000), tmp_path) as b:
+            b.gates.outputs.update({f"f{number}": numbers for number in range(40)})
+            number, foreseen = 0, ""
+            while not b.bodies(CompactionCompleted):
+                foreseen = b.session.inspection.next_removal()
+                await b.say(f"Read the files of turn {number}.")
+                number += 1
+            made = b.bodies(CompactionCompleted)[0]
+            count, named = re.fullmatch(r"at 95%: (\d+) old results, ([\d.]+)K", foreseen).groups()  # type: ignore[union-attr]
+            assert made.strategies == ("clearing",)
+            freed = (made.tokens_before - made.tokens_after) * int(count) / made.cleared
+            assert abs(float(named) * 1_000 / freed - 1) < 0.06, (usage, foreseen, made)
+
+
 async def test_a_summary_is_named_where_clearing_is_not_enough(tmp_path: Path) -> None:
     talk = "\n".join(f"[[step]]\nchunk = 'whole'\ntext = 'Thought {one}: {'word ' * 1_300}'" for one in range(12))
     steps = script(reading(1), talk, window=16_000)

@@ -167,6 +167,20 @@ async def test_a_result_that_fits_once_older_ones_are_cleared_stays_whole(
         assert all(body.budget.level != "block" for body in b.bodies(StepStarted))
 
 
+@pytest.mark.parametrize("window", [16_384, 32_000])
+async def test_the_guard_of_a_model_that_reports_nothing_makes_no_result_too_large_for_its_share(
+    tmp_path: Path, window: int
+) -> None:
+    """Its largest size decides whether a result has room, its likely one whether it is too large a part."""
+    texts = {f"page {number}": f"page {number}\n{'word in it ' * (window // 14)}" for number in range(8)}  # 21 %
+    script = steps(*(call("page", name) for name in texts), window=window)
+    silent = script.replace("[[step]]", "[[step]]\nusage = { silent = true }")
+    async with bench(silent, tmp_path, tools=tools(texts), blobs=blobs()) as b:
+        assert (await b.say("Read them.")).outcome == "done"
+        assert {part.text for part in results(b)} == set(texts.values())
+        assert all(body.budget.level != "block" for body in b.bodies(StepStarted))
+
+
 async def test_a_result_larger_than_its_share_is_stored_rather_than_clearing_all_else(tmp_path: Path) -> None:
     texts = {f"page {number}": f"page {number}\n{'some words in it ' * 600}" for number in range(8)}
     async with bench(

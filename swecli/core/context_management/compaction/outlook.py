@@ -24,7 +24,7 @@ from swecli.core.context_management.compaction.policy import (
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import thoughts_changed
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.budget import CALLS, RESULTS, Budget
 from swecli.figures import plural
 from swecli.figures import tokens as short
 
@@ -38,19 +38,32 @@ _BY_STRATEGY = {
 def next_removal(ledger: Ledger, budget: Budget, sizes: EntrySizes, options: CompactionOptions, info: ModelInfo) -> str:
     """When something is removed next, and what, as a clause: "at 95%: 6 old results, 14K"."""
     earlier = worth_clearing(ledger, budget, sizes, options, running=(), cold=False)
+    scale = _as_measured(ledger, budget, sizes)
     if earlier is not None and not thoughts_changed(ledger, earlier.view, info)[0]:
-        return f"between turns: {_results(earlier)}"
+        return f"between turns: {_results(earlier, scale)}"
     full = budget.level in ("compact", "block")
     when = "before the next request" if full else f"at {budget.compact_at * 100 // budget.effective}%"
     by_strategy = _BY_STRATEGY.get(options.strategy)
     if by_strategy is not None:
         return f"{when}: {by_strategy}"
     clearing = _clearing(ledger, budget, sizes, options)
-    return f"{when}: {_results(clearing) if clearing is not None else 'a summary of the older messages'}"
+    return f"{when}: {_results(clearing, scale) if clearing is not None else 'a summary of the older messages'}"
 
 
-def _results(clearing: Clearing) -> str:
-    return f"{plural(len(clearing.cleared), 'old result')}, {short(clearing.freed)}"
+def _as_measured(ledger: Ledger, budget: Budget, sizes: EntrySizes) -> float:
+    """Tokens of calls and results by the measure per token by their own sizes: what is announced is compared with the
+    measure before and after."""
+    measured = sum(part.tokens for part in budget.components if part.name in (CALLS, RESULTS))
+    counted = sum(
+        sizes.entry(entry)
+        for viewed in ledger.view
+        if viewed.kind == "live" and (entry := ledger.entries[viewed.id]).kind in ("call", "result")
+    )
+    return measured / counted if measured and counted else 1.0
+
+
+def _results(clearing: Clearing, scale: float) -> str:
+    return f"{plural(len(clearing.cleared), 'old result')}, {short(round(clearing.freed * scale))}"
 
 
 def _clearing(ledger: Ledger, budget: Budget, sizes: EntrySizes, options: CompactionOptions) -> Clearing | None:
