@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.context_management.budget import fixed_tokens
 from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, document_tokens, sampled
 from swecli.core.engine.attachments import chosen_part, resolved_mentions
 from swecli.core.engine.results import display_name
@@ -36,12 +37,14 @@ SAMPLE = 30_000
 
 class Weight(Struct, frozen=True):
     """Weight of a message. ``window`` is the token limit of a request, 0 if unknown; ``used`` is the part already
-    taken. ``ratio`` is the number of the model's tokens per estimated token."""
+    taken, ``fixed`` that of it which no compaction frees. ``ratio`` is the number of the model's tokens per estimated
+    token."""
 
     tokens: int
     window: int
     used: int = 0
     ratio: float = 1.0
+    fixed: int = 0
 
     @property
     def share(self) -> float:
@@ -49,7 +52,13 @@ class Weight(Struct, frozen=True):
 
     @property
     def fits(self) -> bool:
-        return self.window <= 0 or self.used + self.tokens <= self.window
+        """Whether it can be sent, if need be after a compaction."""
+        return self.window <= 0 or self.fixed + self.tokens <= self.window
+
+    @property
+    def needs_room(self) -> bool:
+        """Whether it can be sent only after a compaction."""
+        return self.window > 0 and self.used + self.tokens > self.window
 
     @property
     def shown(self) -> str:
@@ -67,7 +76,7 @@ def weigh(text: str, images: int, budget: Budget | None, ratio: float = 1.0) -> 
     counted = round(ratio * (sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS))
     if budget is None or budget.source == "unknown":
         return Weight(counted, 0, ratio=ratio)
-    return Weight(counted, budget.effective, budget.used, ratio)
+    return Weight(counted, budget.effective, budget.used, ratio, fixed_tokens(budget))
 
 
 class WeighedMention(Struct, frozen=True):

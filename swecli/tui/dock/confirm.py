@@ -59,7 +59,8 @@ def ask(
 
 async def ask_large(screen: MainScreen, weight: Weight, *, pastes: bool, mentions: int) -> str:
     """Ask what to do with a large message: "send", "keep" only the paths of its attachments, or "cancel"."""
-    choices = [Choice("send", "Send it unchanged", "all of it goes to the model")] if weight.fits else []
+    how = "after a compaction of the conversation" if weight.needs_room else "all of it goes to the model"
+    choices = [Choice("send", "Send it unchanged", how)] if weight.fits else []
     if pastes or mentions:
         keep = "Keep it as a file, send its path" if pastes else f"Send only the {'path' if mentions == 1 else 'paths'}"
         choices.append(Choice("keep", keep, "the model reads the parts it needs"))

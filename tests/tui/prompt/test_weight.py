@@ -41,7 +41,11 @@ def test_the_weight_in_words() -> None:
     assert Weight(3200, 40_000).shown == "~3.2K tokens, 8% of the window"
     assert Weight(3, 40_000).shown == "~3 tokens, <1% of the window"
     assert Weight(3200, 3000).shown == "~3.2K tokens, more than the window"
-    assert not Weight(3200, 4000, used=900).fits
+    assert not Weight(3200, 4000, used=900, fixed=900).fits
+    crowded = Weight(3200, 4000, used=900, fixed=700)
+    assert crowded.fits
+    assert crowded.needs_room
+    assert not Weight(3200, 4000, used=700).needs_room
     assert weigh("", 2, replace_effective(32_000)).shown == "~3.2K tokens, 10% of the window"
 
 
@@ -126,6 +130,18 @@ async def test_a_large_message_is_asked_about_and_can_be_sent_or_taken_back() ->
         await it.press("enter")
         await it.until(lambda: it.session.sent(Submit))
         assert it.session.sent(Submit)[0].text == f"why? {LARGE}"
+
+
+async def test_what_fits_after_a_compaction_can_be_sent() -> None:
+    made = session(())
+    made.view.budget = Budget((), 9_000, 9_100, 10_000, 12_000, 2_000, "warn", "measured")
+    async with running(session=made) as it:
+        await pasted(it, LARGE)
+        await it.press("enter")
+        await it.shows("This message takes ~", "Send it unchanged", "after a compaction of the conversation")
+        it.clock.now += 1
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Submit))
 
 
 async def test_what_can_not_fit_is_kept_as_a_file(tmp_path: Path) -> None:
