@@ -63,6 +63,7 @@ from swecli.core.tools.registry import ToolRegistry, builtin_tools
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.library import (
     CodebaseSummary,
+    CompactResult,
     ContextConfig,
     ContextManager,
     ContextState,
@@ -372,8 +373,8 @@ class Client:
         self._interrupted = True
         self._open().send(Interrupt())
 
-    async def compact(self, focus: str = "") -> CompactionCompleted | None:
-        """Compact now; None if there was nothing to compact. ``focus`` is the emphasis of a summary.
+    async def compact(self, focus: str = "") -> CompactResult | None:
+        """Compact now, whatever the size; None if there was nothing to compact. ``focus`` is the emphasis of a summary.
 
         Raises:
             AgentError: a turn is running.
@@ -388,7 +389,7 @@ class Client:
                 if event.agent != MAIN:
                     continue
                 if isinstance(event.body, CompactionCompleted):
-                    return event.body
+                    return _result(event.body)
                 if isinstance(event.body, CompactionFailed):
                     return None
         return None
@@ -440,6 +441,17 @@ class Client:
 
 Agent = Client
 """Alias."""
+
+
+def _result(done: CompactionCompleted) -> CompactResult:
+    return CompactResult(
+        done.tokens_before,
+        done.tokens_after,
+        done.messages_before,
+        done.messages_after,
+        done.strategies,
+        done.summary,
+    )
 
 
 def _codebase(cwd: Path) -> CodebaseSummary | None:

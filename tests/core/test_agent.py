@@ -240,9 +240,12 @@ async def test_a_compaction_by_hand(tmp_path: Path) -> None:
         before = client.context_manager.count_tokens(client.history)
         done = await client.compact("the questions")
         assert done is not None
-        assert done.tokens_after < 0.6 * done.tokens_before
-        assert client.context_manager.count_tokens(client.history) == pytest.approx(done.tokens_after, abs=3)
-        assert before == pytest.approx(done.tokens_before, rel=0.02)
+        assert isinstance(done, CompactResult)
+        assert done.after_tokens < 0.6 * done.before_tokens
+        assert done.after_msg_count < done.before_msg_count
+        assert done.strategies_run == ("summary",)
+        assert client.context_manager.count_tokens(client.history) == pytest.approx(done.after_tokens, abs=3)
+        assert before == pytest.approx(done.before_tokens, rel=0.02)
         assert [part.text for part in await say(client, "Still there?") if isinstance(part, TextPart)] == ["Here."]
 
 
