@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Literal, TypedDict, cast, get_args
 
+from msgspec import structs
 from pydantic import Field
 
 from swecli.core.context_management import context_manager, monitor
-from swecli.core.context_management.budget import ComponentLimits, Limits, window_of
+from swecli.core.context_management.budget import ComponentLimits, Limits, level_of, window_of
 from swecli.core.context_management.calibration import RatioStore
 from swecli.core.context_management.codebase import read_guide
 from swecli.core.context_management.compaction.options import (
@@ -671,13 +672,30 @@ class ContextManager(context_manager.ContextManager):
         draft = (protocol.Message("user", (protocol.TextPart(text),), "forecast"),) if text else ()
         return Forecast.of(self.measure((*messages_of(messages), *draft), self._model(info)))
 
-    def get_stats(self, history: History, info: ModelInfo | None = None) -> ContextStats:
-        """Figures about a history."""
+    def get_stats(self, history: History | None = None, info: ModelInfo | None = None) -> ContextStats:
+        """Figures about a history; None: about what was measured or reported last."""
+        if history is None:
+            budget = self._newest_measure or self.measure((), self._model(info))
+            return ContextStats.of(budget, self.measured_messages)
         return ContextStats.of(self.measure(messages_of(history), self._model(info)), len(history))
 
     def should_compact(self, history: History, info: ModelInfo | None = None) -> bool:
         """Whether a request with this history would require compaction."""
         return self.measure(messages_of(history), self._model(info)).level in ("compact", "block")
+
+    def update_usage(
+        self, request: ModelRequest | TokenUsage, usage: protocol.Usage | None = None, info: ModelInfo | None = None
+    ) -> int:
+        """As in a session; or, for a program that sends its own requests, the usage of its newest one alone: the next
+        begins with that prompt and its answer."""
+        model = self._model(info)
+        if not isinstance(request, TokenUsage):
+            return super().update_usage(request, usage or protocol.Usage(), model)
+        budget, total = self._newest_measure or self.measure((), model), request.total
+        level = level_of(total, budget.effective, self.limits)
+        self.newest = structs.replace(budget, used=total, upper=total, level=level, source="measured")
+        self._newest_measure = self.newest
+        return 0
 
     def needs_compaction(self) -> bool:
         """Whether the newest request requires compaction."""
@@ -694,8 +712,8 @@ class ContextManager(context_manager.ContextManager):
     async def compact(
         self,
         history: History,
-        client: ModelClient | None = None,
         options: CompactionOptions | None = None,
+        client: ModelClient | None = None,
         focus: str = "",
     ) -> CompactedHistory:
         """A shorter history, or the same one with the reason. ``options`` replace the configuration's, ``focus`` is the

@@ -15,7 +15,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from swecli.library import ContextConfig, ContextManager, ledger_of
+from swecli.library import ContextConfig, ContextManager, TokenUsage, ledger_of
 from swecli.library import Message as Document
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import bench, call
@@ -82,7 +82,7 @@ async def test_a_history_is_compacted_by_each_strategy() -> None:
         CompactionOptions(strategy="summarization"),
     ):
         context = ContextManager()
-        done = await context.compact(long, client(), options)
+        done = await context.compact(long, options, client())
         assert done.result is not None
         assert done.result.after_tokens < 0.5 * done.result.before_tokens
         assert done.result.before_msg_count - done.result.after_msg_count == len(long) - len(done.messages)
@@ -100,12 +100,12 @@ def test_what_always_stays_can_not_be_given_up(name: str) -> None:
 
 async def test_a_compacted_history_can_be_compacted_again() -> None:
     context = ContextManager()
-    first = await context.compact(history(20), client())
+    first = await context.compact(history(20), client=client())
     more = tuple(
         Message(message.role, message.parts, f"x{message.id}") if message.id != "u0" else message
         for message in history(20)[1:]
     )
-    second = await context.compact((*first.messages, *more), client())
+    second = await context.compact((*first.messages, *more), client=client())
     assert second.result is not None
     check_valid(second.messages)
     assert "never touch config.py" in "\n".join(message.text for message in second.messages)
@@ -113,7 +113,7 @@ async def test_a_compacted_history_can_be_compacted_again() -> None:
 
 async def test_what_can_not_be_shortened_stays_and_the_reason_is_told() -> None:
     short = history(0)
-    done = await ContextManager().compact(short, client())
+    done = await ContextManager().compact(short, client=client())
     assert (done.messages, done.result) == (short, None)
     assert done.reason
 
@@ -214,6 +214,22 @@ async def test_the_system_prompt_of_a_history_survives_every_compaction(strategy
     assert second.result is not None
     assert [message.text for message in second.messages].count("Answer in French.") == 1
     assert second.messages[0].text == "Answer in French."
+
+
+def test_a_program_that_sends_its_own_requests_reports_their_usage() -> None:
+    context = ContextManager("openai", "gpt-4o")
+    empty = context.get_stats()
+    assert (empty.message_count, empty.max_tokens > 100_000) == (0, True)
+    assert not context.needs_compaction()
+    context.update_usage(TokenUsage(prompt=50_000, completion=1_000))
+    assert context.get_stats().current_usage == 51_000
+    assert not context.needs_compaction()
+    context.update_usage(TokenUsage(prompt=empty.max_tokens, completion=10))
+    assert context.needs_compaction()
+    assert context.exceeds_budget()
+    assert context.get_stats().usage_percent > 100
+    context.count_tokens(history(2))
+    assert context.get_stats().message_count == 5
 
 
 def test_the_content_of_one_message_is_counted_like_its_text() -> None:

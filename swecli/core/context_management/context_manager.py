@@ -140,6 +140,8 @@ class ContextManager:
         """The model of the newest measure."""
         self._newest_measure: Budget | None = None
         """Measure of a request or of the conversation alone."""
+        self.measured_messages = 0
+        """Number of messages in it."""
         self.newest: Budget | None = None
         """The measure of the newest request."""
         self.disbelieved: tuple[int, Doubt] | None = None
@@ -438,6 +440,7 @@ class ContextManager:
         cleared = _left_out(request, *self._cleared) if self._cleared[1] else 0
         budget = self.monitor.measure(request, self.limits, info, names, cleared)
         self.measured_for, self._newest_measure = info, budget
+        self.measured_messages = len(request.messages)
         return budget
 
 
