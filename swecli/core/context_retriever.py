@@ -27,6 +27,8 @@ from swecli.lazy_pattern import lazy_pattern
 MOST_MATCHES: Final = 10
 """Matches of one pattern to keep."""
 MOST_PATTERNS: Final = 5
+TELLING: Final = 3
+"""Most files with a pattern for which these are likely the subject."""
 LONGEST_LISTING: Final = 1_000
 """Characters of a listing."""
 _MAX_BYTES: Final = 65_536
@@ -90,16 +92,20 @@ class ContextRetriever:
         self._projects: dict[Path, OpenProject] = {}
 
     async def retrieve_for_task(self, user_input: str, working_dir: str | os.PathLike[str]) -> TaskContext:
-        """Matches for the subjects of the text, the files that it names, those that it is most likely about, and a
-        listing if it asks for one. A missing folder gives an empty document."""
+        """Matches for the subjects of the text, the files that it names, those that it is most likely about, among them
+        the few that contain a subject, and a listing if it asks for one. A missing folder gives an empty document."""
         root = await asyncio.to_thread(_folder, working_dir)
         context = TaskContext(task_description=user_input)
         actions: list[str] = []
         read: list[str] = []
         if root is not None:
             entities = await self._extract_entities(user_input)
+            telling: dict[str, None] = {}
             for pattern in entities.patterns:
-                context.grep_results.append(await _grep(pattern, root))
+                result, files = await _grep(pattern, root)
+                context.grep_results.append(result)
+                if result["file_count"] <= TELLING and not entities.files:  # files are subject enough
+                    telling |= dict.fromkeys(files)
                 actions.append(f"grep {pattern!r}")
             opened = await asyncio.to_thread(self._opened, root)
             retrieval = await asyncio.to_thread(opened.retrieval, user_input)
@@ -108,7 +114,7 @@ class ContextRetriever:
                 read.append(text)
                 actions.append(f"read {path}")
             pointed = [pointer.path for pointer in retrieval.pointers if pointer.path not in named]
-            context.relevant_files = [*named, *pointed]
+            context.relevant_files = list(dict.fromkeys((*named, *pointed, *telling)))
             if entities.needs_file_listing:
                 context.bash_outputs.append(await _listing(root))
                 actions.append("list files")
@@ -147,15 +153,17 @@ def _folder(name: str | os.PathLike[str]) -> Path | None:
     return path if os.path.isdir(path) else None
 
 
-async def _grep(pattern: str, root: Path) -> dict[str, Any]:
+async def _grep(pattern: str, root: Path) -> tuple[dict[str, Any], Sequence[str]]:
+    """The first matches as a document, and the files that have one."""
     request = SearchRequest(re.escape(pattern), root, (root,), ignore_case=True, leave_out=secret_names())
     try:
         result = await search(request, scrubbed_environment(os.environ))
     except (SearchError, OSError) as error:
-        return {"pattern": pattern, "matches": [], "file_count": 0, "problem": str(error)}
-    lines = [line for line in result.lines if line.matched][:MOST_MATCHES]
-    matches = [f"{line.path.relative_to(root).as_posix()}:{line.number}: {line.text.strip()}" for line in lines]
-    return {"pattern": pattern, "matches": matches, "file_count": result.files}
+        return {"pattern": pattern, "matches": [], "file_count": 0, "problem": str(error)}, ()
+    lines = [(line.path.relative_to(root).as_posix(), line) for line in result.lines if line.matched]
+    matches = [f"{path}:{line.number}: {line.text.strip()}" for path, line in lines[:MOST_MATCHES]]
+    document = {"pattern": pattern, "matches": matches, "file_count": result.files}
+    return document, tuple(dict.fromkeys(path for path, _ in lines))
 
 
 def _existing(names: Sequence[str], root: Path) -> dict[str, str]:

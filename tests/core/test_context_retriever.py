@@ -27,6 +27,23 @@ async def test_a_task_is_looked_up(tmp_path: Path) -> None:
     assert tokens == found.tokens
 
 
+async def test_a_subject_that_few_files_contain_leads_to_them(tmp_path: Path) -> None:
+    files = {
+        "src/api/auth.py": "def login(user):\n    return validate_login(user)\n",
+        "src/db/schema.py": "class Query: ...\n",
+        **{f"src/m{number}.py": f"def step_{number}():\n    return {number}\n" for number in range(40)},
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    retriever = ContextRetriever()
+    assert (await retriever.retrieve_for_task("fix the login bug", tmp_path)).relevant_files == ["src/api/auth.py"]
+    assert (await retriever.retrieve_for_task("optimize the database query", tmp_path)).relevant_files == [
+        "src/db/schema.py"
+    ]
+    assert (await retriever.retrieve_for_task("fix the return value", tmp_path)).relevant_files == []
+
+
 async def test_matches_and_listings_are_bounded(tmp_path: Path) -> None:
     found = await ContextRetriever().retrieve_for_task("which files are there with a step?", made(tmp_path, 120))
     (grep,) = [result for result in found.grep_results if result["pattern"] == "step"]
