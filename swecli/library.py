@@ -7,10 +7,13 @@ timezone-aware, in UTC; sizes are tokens.
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, TypedDict, cast, get_args
 
 from msgspec import structs
@@ -60,6 +63,8 @@ from swecli.core.protocol.budget import (
 )
 from swecli.core.protocol.events import Event
 from swecli.core.sessions import results
+from swecli.core.sessions.database import Database, open_database, open_in_memory
+from swecli.core.sessions.store import add_session
 
 __all__ = (
     "Bullet",
@@ -834,7 +839,31 @@ def ledger_of(messages: Sequence[protocol.Message]) -> Ledger:
 
 
 class ResultStore(results.ResultStore):
-    """The stored results of one session. Not for the event loop."""
+    """The stored results of one session, in the file of a database that is made as needed, or in memory (None). Not for
+    the event loop.
+
+    Raises:
+        BlobError: the file can't be used.
+        sqlite3.Error: the session can't be added.
+    """
+
+    def __init__(
+        self,
+        store: Database | str | os.PathLike[str] | None = None,
+        session_id: str = "results",
+        threshold: int = results.THRESHOLD,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        database = store if isinstance(store, Database) else _database(store)
+        super().__init__(database, session_id, threshold, clock=clock)
+        if database is not store:
+            with database.write() as connection:
+                add_session(connection, session_id, clock())
+
+    def close(self) -> None:
+        """Close the database. A result can't be read afterwards."""
+        self._database.close()
 
     def offload_result(self, tool: str, tool_use_id: str, content: str) -> str:
         """Store a result that is larger than the threshold; returns its replacement in the context. A smaller one is
@@ -861,3 +890,13 @@ class ResultStore(results.ResultStore):
         if content is None:
             raise BlobError(f"Unknown stored result {ref_id!r}.")
         return content.decode("utf-8", "replace")
+
+
+def _database(path: str | os.PathLike[str] | None) -> Database:
+    if path is None:
+        return open_in_memory()
+    database = open_database(Path(path))
+    if database.why_in_memory:
+        database.close()
+        raise BlobError(database.why_in_memory)
+    return database

@@ -258,6 +258,25 @@ def new_session_id(now: datetime, random: Random) -> str:
     return f"{now:%Y-%m-%d-%H-%M-%S}-{''.join(random.choices(_ALPHABET, k=4))}"
 
 
+def add_session(
+    connection: sqlite3.Connection,
+    identifier: str,
+    now: float,
+    cwd: str = "",
+    model: str = "",
+    swecli: str = "",
+    parent: str | None = None,
+    branch: str = "",
+) -> bool:
+    """Add the row of a session; False if the id is taken."""
+    added = connection.execute(
+        "INSERT INTO sessions(id, cwd, model, created, updated, swecli, parent, branch, turns, tokens,"
+        " cost, size) VALUES (?,?,?,?,?,?,?,?,0,0,'0',0) ON CONFLICT DO NOTHING",
+        (identifier, storable(cwd), storable(model), now, now, swecli, parent, storable(branch)),
+    )
+    return bool(added.rowcount)
+
+
 def list_sessions(connection: sqlite3.Connection, *, limit: int = 200, empty: bool = False) -> Sequence[SessionInfo]:
     """Sessions, newest first; those without a user message only if ``empty``."""
     where = f"WHERE {_IS_THERE if empty else _HAS_MESSAGE}"
@@ -354,12 +373,7 @@ class SessionStore:
         with self.database.write() as connection:
             while True:
                 identifier = new_session_id(datetime.fromtimestamp(now), self._random)
-                added = connection.execute(
-                    "INSERT INTO sessions(id, cwd, model, created, updated, swecli, parent, branch, turns, tokens,"
-                    " cost, size) VALUES (?,?,?,?,?,?,?,?,0,0,'0',0) ON CONFLICT DO NOTHING",
-                    (identifier, storable(cwd), storable(model), now, now, swecli, parent, storable(branch)),
-                ).rowcount
-                if added:
+                if add_session(connection, identifier, now, cwd, model, swecli, parent, branch):
                     break
             self._take(connection, identifier)
             self.recovery.opened(connection, identifier)

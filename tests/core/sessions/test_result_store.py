@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from pathlib import Path
 
@@ -141,3 +142,26 @@ def test_results_go_with_their_session() -> None:
     assert blobs.get(ref.id) is None
     with pytest.raises(BlobError):
         blobs.put("run_command", b"content")
+
+
+def test_a_program_keeps_results_in_a_file_of_its_own(tmp_path: Path) -> None:
+    large = "line\n" * 2_000
+    first = ResultStore(tmp_path / "results.db", "s1")
+    reference = first.offload_result("shell_exec", "call_1", large)
+    assert len(reference) < len(large) / 2
+    first.close()
+    again = ResultStore(str(tmp_path / "results.db"), "s1")
+    (ref,) = set(re.findall(r'ref_id="(\w+)"', reference))
+    assert again.retrieve(ref) == large
+    again.close()
+    with pytest.raises(BlobError, match="Unknown stored result"):
+        ResultStore(tmp_path / "results.db", "s2").retrieve(ref)
+
+
+def test_without_a_file_results_stay_in_memory_and_a_bad_file_is_told(tmp_path: Path) -> None:
+    store = ResultStore(threshold=10)
+    (ref,) = set(re.findall(r'ref_id="(\w+)"', store.offload_result("shell_exec", "call_1", "x" * 11)))
+    assert store.retrieve(ref) == "x" * 11
+    (tmp_path / "folder.db").mkdir()
+    with pytest.raises(BlobError, match="can't be used"):
+        ResultStore(tmp_path / "folder.db", "s1")
