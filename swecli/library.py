@@ -73,6 +73,7 @@ __all__ = (
     "CompactDecision",
     "CompactResult",
     "CompactedHistory",
+    "CompactionOptions",
     "CompactionResult",
     "ComponentLimits",
     "ContextBudget",

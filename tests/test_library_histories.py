@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import swecli
 from swecli.core.context_management.budget import Limits, level_of
 from swecli.core.context_management.compaction.options import CompactionOptions, StrategyName, TruncationStrategy
 from swecli.core.context_management.projection import project
@@ -186,7 +187,7 @@ def test_any_form_of_a_history_is_measured_and_judged() -> None:
 
 async def test_a_plain_history_is_compacted() -> None:
     said = [{"role": "user" if number % 2 else "assistant", "content": f"{number} " * 900} for number in range(1, 30)]
-    made = await ContextManager(client=client()).compact(said, options=CompactionOptions(strategy="truncation"))
+    made = await ContextManager(client=client()).compact(said, swecli.CompactionOptions(strategy="truncation"))
     assert made.result is not None
     assert len(made.messages) < len(said)
 
