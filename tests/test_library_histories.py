@@ -203,6 +203,21 @@ async def test_without_a_model_a_history_is_compacted_without_a_summary(strategy
     assert made.result.summary == ""
 
 
+@pytest.mark.parametrize(("long", "left"), [(3, 3), (60, 0)], ids=["the short ones", "also the next ones"])
+async def test_the_least_important_messages_go_first_and_as_many_as_needed(long: int, left: int) -> None:
+    said: list[dict[str, str]] = []
+    for number in range(60):
+        answer = f"{number} " * 200 if number < long else f"{number} " * 100
+        said += [{"role": "user", "content": f"Question {number}?"}, {"role": "assistant", "content": answer}]
+    context = ContextManager(ContextConfig(max_context_tokens=12_000, strategy="importance"))
+    made = await context.compact(said)
+    assert made.result is not None
+    assert made.result.strategies_run == ("importance",)
+    older = [message.text for message in made.messages[:-10]]
+    assert [text for text in older if "?" in text] == [f"Question {number}?" for number in range(55)]
+    assert len([text for text in older if "?" not in text]) == left
+
+
 @pytest.mark.parametrize("strategy", ["truncation", "importance", "chain"])
 async def test_the_system_prompt_of_a_history_survives_every_compaction(strategy: StrategyName) -> None:
     said: list[dict[str, str]] = [{"role": "system", "content": "Answer in French."}]

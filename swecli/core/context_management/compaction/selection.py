@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
@@ -150,22 +151,28 @@ def recent_start(ledger: Ledger, view: Sequence[ViewEntry], keep_recent: int) ->
 
 def important(
     ledger: Ledger, view: Sequence[ViewEntry], options: ImportanceStrategy, keep: AbstractSet[str] = frozenset()
-) -> tuple[tuple[ViewEntry, ...], tuple[str, ...]]:
-    """The view without the messages below the threshold, and the ids of the dropped entries."""
+) -> Iterator[tuple[ViewEntry, ...]]:
+    """Ever shorter views: without the messages below the threshold, then also without those of each next score, but
+    with all that score as high as the user's."""
     starts = message_starts(ledger, view)
-    ends = [*starts[1:], len(view)]
     recent = recent_start(ledger, view, options.keep_recent)
     recent_text = " ".join(_entry_text(ledger, entry) for entry in view[recent:])
-    kept: list[ViewEntry] = []
-    dropped: list[str] = []
-    for start, end in zip(starts, ends, strict=True):
+    groups: list[tuple[float, Sequence[ViewEntry]]] = []
+    for start, end in zip(starts, [*starts[1:], len(view)], strict=True):
         group = view[start:end]
         stays = start >= recent or any(entry.id in keep for entry in group)
-        if stays or _score(ledger, group, recent_text, options) >= options.min_score_threshold:
-            kept.extend(group)
-        else:
-            dropped.extend(covered(group))
-    return tuple(kept), tuple(dropped)
+        groups.append((math.inf if stays else _score(ledger, group, recent_text, options), group))
+    scores = sorted({score for score, _ in groups if score != math.inf})
+    limits = [options.min_score_threshold]
+    limits += [score for score in (*scores, options.user_message_score) if score > options.min_score_threshold]
+    length = len(view)
+    for limit in dict.fromkeys(limits):
+        if limit > max(options.min_score_threshold, options.user_message_score):
+            return
+        shorter = tuple(entry for score, group in groups if score >= limit for entry in group)
+        if len(shorter) < length:
+            length = len(shorter)
+            yield shorter
 
 
 def _score(ledger: Ledger, group: Sequence[ViewEntry], recent_text: str, options: ImportanceStrategy) -> float:

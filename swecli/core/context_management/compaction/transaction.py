@@ -448,8 +448,10 @@ class Compaction:
             start = recent_start(self.ledger, self._view, options.truncation.keep_recent)
             return self._if_small_enough(attempt, self._package(start, ""), "truncation") if start else None
         if options.strategy == "importance":
-            view, dropped = important(self.ledger, self._view, options.importance, self._keep)
-            return self._if_small_enough(attempt, view, "importance") if dropped else None
+            views = important(self.ledger, self._view, options.importance, self._keep)
+            fitting = (view for view in views if self._measured(view).budget.level in ("ok", "warn"))
+            small = (self._if_small_enough(attempt, view, "importance") for view in fitting)
+            return next((view for view in small if view is not None), None)
         if options.strategy == "chain" and (self._automatic or job.without_model):
             if self._plan.no_clearing and not job.without_model:
                 attempt.notes.append(self._plan.no_clearing)
