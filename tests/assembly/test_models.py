@@ -14,6 +14,7 @@ from swecli.assembly import models
 from swecli.assembly.accounts import Accounts
 from swecli.assembly.doctor import examine
 from swecli.assembly.models import ModelSupply, effort_of, main_model, why_unlisted
+from swecli.commands.models import price as price_of
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
 from swecli.core.engine.model_access import ModelUnavailable
@@ -297,6 +298,23 @@ async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
     )
     await supply.offers()
     assert waits == [models.PATIENT_SECONDS if model is None else SECONDS]
+
+
+@pytest.mark.parametrize(("owner", "price"), [("llamacpp", "free"), ("", "?")])
+async def test_a_known_program_at_an_own_address_of_this_machine_is_free(
+    owner: str, price: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at its usual port; a gateway may pass requests on to whoever bills them."""
+
+    async def listed(endpoint: object, seconds: float = SECONDS) -> ModelList:
+        return ModelList((EndpointModel("m.gguf", server=owner),), "", 200)
+
+    monkeypatch.setattr(models, "list_models", listed)
+    environment = {"LLAMACPP_BASE_URL": "http://127.0.0.1:1/v1"}
+    keys = KeyStore(tmp_path, keyring=lambda: None)
+    supply = ModelSupply(LaunchOptions(tmp_path), Settings(), environment, tmp_path, keys)
+    [offer] = [offer for offer in await supply.offers(nearby=False) if offer.usable]
+    assert price_of(offer) == price
 
 
 async def test_only_models_that_chat_are_offered_but_all_can_be_named(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from swecli.core.llm.addresses import host_of, origin_of
+from swecli.core.llm.addresses import host_of, is_loopback, origin_of
 from swecli.core.llm.catalog import Catalog, CatalogModel, Rates
 from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.providers import (
@@ -145,6 +145,7 @@ def _of_server(account: Account, model: EndpointModel, info: ModelInfo) -> Model
         model.tools,
         model.reasoning,
         listed=True,
+        running=host_key(account.address) if info.warms and is_loopback(account.address) else "",
         chats=model.chats,
     )
 
