@@ -777,9 +777,13 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         for event in waiting:
             await self.on_event(event)
 
-    def on_list_screen_closed(self) -> None:
+    async def on_list_screen_closed(self) -> None:
         self._before_screen.clear()
+        closed = self.main.list_view
+        behind = closed.leaving.end(self.post_message) if closed is not None else ()
         self.changes.list_closed()
+        for event in behind:
+            await self.on_event(event)
 
     def on_main_screen_wanted(self, message: MainScreen.Wanted) -> None:
         self.run_worker(self.input.submit(message.text), group="input")

@@ -113,7 +113,8 @@ class Rows(Widget, can_focus=False):
 
 class LineInput(Input):
     """Input that handles each key in order: a binding would run after letters typed behind it. ``intercept`` sees every
-    key first and returns whether it handled it."""
+    key first and returns whether it handled it; ``keeps`` sees
+    keys and pastes before that and returns whether they are for somebody else."""
 
     last_key: events.Key | None = None
     """Newest key received here."""
@@ -125,11 +126,13 @@ class LineInput(Input):
         placeholder: str = "",
         password: bool = False,
         intercept: Callable[[events.Key], bool] = lambda event: False,
+        keeps: Callable[[events.Key | events.Paste], bool] = lambda event: False,
         id: str | None = None,
     ) -> None:
         super().__init__(text, placeholder=placeholder, password=password, id=id, compact=True, select_on_focus=False)
         self.cursor_blink = False
         self._intercept = intercept
+        self._keeps = keeps
         self._edits: dict[str, Callable[[], None]] = {
             "backspace": self.action_delete_left,
             "delete": self.action_delete_right,
@@ -187,6 +190,8 @@ class LineInput(Input):
         await self.take_key(event)
 
     async def take_key(self, event: events.Key) -> None:
+        if self._keeps(event):
+            return
         if not self._intercept(event):
             if event.key == "enter":
                 await self.action_submit()
@@ -200,6 +205,8 @@ class LineInput(Input):
 
     def _on_paste(self, event: events.Paste) -> None:
         """Insert the paste on one line: spaces replace its line breaks."""
+        if self._keeps(event):
+            return
         event.stop()
         event.prevent_default()
         lines = visible_part(event.text).expandtabs(1).split("\n")

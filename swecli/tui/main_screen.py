@@ -380,17 +380,23 @@ class MainScreen(PacedScreen):
     def _open(self, opened: ListScreen | Board) -> None:
         self.activity.end_flash()
         if self.list_view is not None:
-            self.list_view.remove()
+            self._leave(self.list_view)
         self.list_view = opened
         self.activity.cover(True)
         self.transcript.display = False
         self.content.mount(opened)
         self.dock.open_screen(opened.take_focus)
 
+    def _leave(self, closed: ListScreen | Board) -> None:
+        """Remove a screen; what was typed behind the key that closed it goes to what is in front from now on."""
+        for event in closed.leaving.end(self.app.post_message):
+            self.app.post_message(event)
+        closed.remove()
+
     def close_list(self) -> None:
         closed, self.list_view = self.list_view, None
         if closed is not None:
-            closed.remove()
+            self._leave(closed)
             self.activity.cover(False)
             self.transcript.display = True
             self.dock.close_screen()

@@ -16,7 +16,7 @@ from swecli.core.config.key_actions import ACTIONS, Place
 from swecli.figures import plural
 from swecli.safe_text import SafeText, sanitise
 from swecli.tui.keymap import Keymap, keymap_of
-from swecli.tui.screens.list_screen import ListScreen
+from swecli.tui.screens.list_screen import Leaving, ListScreen
 from swecli.tui.transcript.palette import Palette, palette_for
 from swecli.tui.transcript.rows import ELLIPSIS, NO_STYLE, cells, cut, wrap
 
@@ -97,6 +97,7 @@ class Board(Widget, can_focus=True):
         self._made: dict[Hashable, list[Line]] = {}
         """Results of ``once``, kept from the newest painting for the current one."""
         self._last_key: events.Key | None = None
+        self.leaving = Leaving()
         self.ready = False
         """Whether it takes keys: it is mounted and laid out."""
         self.drawn = 0
@@ -162,6 +163,7 @@ class Board(Widget, can_focus=True):
             self.typing, self.words = False, ""
             self.searched()
         elif not self.step_back():
+            self.leaving.begin()
             self.post_message(ListScreen.Closed())
             return
         self.changed()
@@ -172,7 +174,12 @@ class Board(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         self._last_key = event
+        if self.leaving.keeps(event):
+            return
         if self._typed(event):
+            done = True
+        elif self.keymap.action("everywhere", event.key) == "close":  # a binding would come after letters
+            self.escape()
             done = True
         else:
             action = next(
@@ -191,6 +198,9 @@ class Board(Widget, can_focus=True):
             event.stop()
             event.prevent_default()
             self.changed()
+
+    def on_paste(self, event: events.Paste) -> None:
+        self.leaving.keeps(event)
 
     def _typed(self, event: events.Key) -> bool:
         if not self.typing or self.reading is not None:

@@ -473,6 +473,37 @@ class _Step(Struct, frozen=True):
     chosen: str | None
 
 
+class Leaving:
+    """Keeps what is typed behind the key that closes a screen: it belongs to what is in front then."""
+
+    def __init__(self) -> None:
+        self._kept: list[events.Key | events.Paste] | None = None
+        self._give: Callable[[Message], object] | None = None
+
+    def begin(self) -> None:
+        """The screen will be closed."""
+        self._kept = []
+
+    def end(self, give: Callable[[Message], object]) -> Sequence[events.Key | events.Paste]:
+        """The screen is closed: what was typed behind that. What still comes to the screen goes to ``give``."""
+        kept, self._kept, self._give = self._kept or (), None, give
+        return kept
+
+    def keeps(self, event: events.Key | events.Paste) -> bool:
+        """Keep an event that came to the screen, if the screen does not get it any more."""
+        if self._kept is None and self._give is None:
+            return False
+        key = isinstance(event, events.Key)
+        again = events.Key(event.key, event.character) if key else events.Paste(event.text)  # not forwarded yet
+        if self._give is not None:
+            self._give(again)
+        elif self._kept is not None:
+            self._kept.append(again)
+        event.stop()
+        event.prevent_default()
+        return True
+
+
 class ListScreen(Vertical):
     """Shows a page in place of the transcript."""
 
@@ -509,7 +540,8 @@ class ListScreen(Vertical):
         """Whether the list is empty, which gives a low screen room for details."""
         self.ready = False
         """Whether it takes keys."""
-        self._line = LineInput(words, intercept=self._intercept)
+        self.leaving = Leaving()
+        self._line = LineInput(words, intercept=self._intercept, keeps=self.leaving.keeps)
         self._lines = Lines()
         self._heading = Static("", classes="screen--title", markup=False)
         self._mark = Static("", classes="screen--mark", markup=False)
@@ -562,10 +594,14 @@ class ListScreen(Vertical):
         elif self.text:
             self.put("")
         else:
+            self.leaving.begin()
             self.post_message(self.Closed())
 
     def _intercept(self, event: events.Key) -> bool:
         self._catch_up()
+        if self.keymap.action("everywhere", event.key) == "close":  # here, because a binding would come after letters
+            self.escape()
+            return True
         action = next((candidate for context in _PLACES if (candidate := self.keymap.action(context, event.key))), "")
         at = self._line.cursor_position
         if (action == "scroll_home" and at > 0) or (action == "scroll_end" and at < len(self.text)):

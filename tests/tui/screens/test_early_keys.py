@@ -7,6 +7,8 @@ import inspect
 from typing import Any
 
 import pytest
+from textual import events
+from textual.keys import _character_to_key
 
 from swecli.commands.base import Screen
 from swecli.tui.screens.board import Board
@@ -91,3 +93,22 @@ async def test_whatever_is_typed_at_the_opening_of_a_screen_ends_nothing(name: S
                     it.post("escape")
                     await it.pilot.pause()
         assert it.app.defect is None
+
+
+@pytest.mark.parametrize("typed", ["/he", "!ls", "#note", "hello"])
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_what_is_typed_right_behind_escape_goes_to_the_prompt(screen: Screen, typed: str) -> None:
+    inspected = Inspected()
+    async with running(session=prepared(inspected), **ports(Settings(), Permissions())) as it:
+        it.app.open_screen(screen)
+        await it.until(lambda: (view := it.app.main.list_view) is not None and view.ready)
+        view = it.app.main.list_view
+        assert isinstance(view, ListScreen | Board)
+        line = view._line if isinstance(view, ListScreen) else view
+        await it.until(lambda: line.has_focus)
+        line.post_message(events.Key("escape", "\x1b"))  # all before the screen sees the first, as from one read
+        for letter in typed:
+            line.post_message(events.Key(_character_to_key(letter), letter))
+        line.post_message(events.Paste("and a paste"))
+        await it.until(lambda: it.app.main.list_view is None)
+        await it.until(lambda: it.text == f"{typed}and a paste")
