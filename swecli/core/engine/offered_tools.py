@@ -396,6 +396,9 @@ class OfferedTools:
         if late:
             names = ", ".join(sorted(late))
             why = "you skipped the wait" if skipped.is_set() else "no answer yet"
+            if not skipped.is_set():
+                said = (registry.silence(name) for name in sorted(late))
+                why += next((words for words in said if words), "").rstrip(".")
             text = f"Continuing without {names}: {why}. {'Its' if len(late) == 1 else 'Their'} tools join when ready."
             self._recorder.emit(Notice(text, "warning", "tools"))
 

@@ -331,7 +331,7 @@ class Connection:
                         self._client = client
                         await self._list(client)
                 except TimeoutError:
-                    raise ServerError(f"no answer within {timeout:g} s{self._last_words()}") from None
+                    raise ServerError(f"no answer within {timeout:g} s{self.wrote()}") from None
                 except (MCPError, httpx2.HTTPError) as error:
                     raise await self._explained(error) from error
                 self._reached = True
@@ -381,7 +381,7 @@ class Connection:
             message = _said(error)
             if message == _NAMELESS and self._status:
                 message = f"{self.definition.line} answered with HTTP status {self._status}"
-            return f"{message}{self._last_words()}"
+            return f"{message}{self.wrote()}"
         if self._server is not None:
             await self._server.status()
         return self._why_ended()
@@ -392,7 +392,8 @@ class Connection:
 
         return error.code == CONNECTION_CLOSED and (self._is_over or _said(error).startswith(_CLOSED))
 
-    def _last_words(self) -> str:
+    def wrote(self) -> str:
+        """What its program wrote last that is no message, as the end of a sentence; empty if nothing."""
         output = self.log.said[:300]
         return f"; it wrote: {output}" if output else ""
 

@@ -85,6 +85,31 @@ def read_answer(line: bytes) -> JSONRPCMessage:
         return mcp_types.JSONRPCError(jsonrpc="2.0", id=error.id, error=why)
 
 
+_STARTS: Final = 20
+"""Braces of a line at which a message is looked for."""
+
+
+def parts_of(line: bytes) -> tuple[tuple[bytes, ...], str]:
+    """The messages within a line that is none, and the text around them: a program that prints something without an end
+    of line before or behind a message puts both on one line."""
+    text = line.decode("utf-8", "replace")
+    decoder, found, around = json.JSONDecoder(), list[bytes](), list[str]()
+    begin, position, left = 0, text.find("{"), _STARTS
+    while position >= 0 and left > 0:
+        left -= 1
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            value, end = None, position + 1
+        if isinstance(value, dict) and "jsonrpc" in value:
+            found.append(text[position:end].encode("utf-8", "replace"))
+            around.append(text[begin:position])
+            begin = end
+        position = text.find("{", end)
+    around.append(text[begin:])
+    return tuple(found), " ".join(filter(None, map(str.strip, around)))
+
+
 def wrong_answer(problem: str) -> str:
     return f"its answer does not follow the protocol ({problem})"
 

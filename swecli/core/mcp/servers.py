@@ -183,7 +183,7 @@ class McpServers:
         if not definition.enabled or (self._setup.decisions.of(definition.name).get("off") and not again):
             connection.hold("off")
             return
-        self.host.tools.expect(connection.name)
+        self.host.tools.expect(connection.name, connection.wrote)
         self._task(self._approved_start(connection, again=again))
 
     async def _approved_start(self, connection: Connection, *, again: bool) -> None:
@@ -365,7 +365,7 @@ class McpServers:
     def stale(self, connection: Connection) -> None:
         """The server announced a change of its declarations; they are listed again at once, and the next request waits
         for them."""
-        self.host.tools.expect(connection.name)
+        self.host.tools.expect(connection.name, connection.wrote)
 
     def unlisted(self, connection: Connection) -> None:
         """Listing failed: the declarations stay as they were."""

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from swecli.core.mcp.messages import BadMessage, read_answer
+from swecli.core.mcp.messages import BadMessage, parts_of, read_answer
 from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.process_tree import MARK, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCMessage
 
 LONGEST_LINE: Final = 32_000_000
 """Bytes of one message."""
@@ -111,13 +112,9 @@ class StdioServer:
                     pieces, size = [], 0
                     if not whole:
                         continue
-                    try:
-                        message = read_answer(whole)
-                    except BadMessage:
-                        self._log.stray(whole[:200].decode("utf-8", "replace"))
-                        await asyncio.sleep(0)
-                        continue
-                    await into.send(SessionMessage(message))
+                    for message in self._messages(whole):
+                        await into.send(SessionMessage(message))
+                    await asyncio.sleep(0)
                 pieces.append(rest)
                 size += len(rest)
                 if size > LONGEST_LINE:
@@ -128,6 +125,22 @@ class StdioServer:
         finally:
             self.ended.set()
             into.close()
+
+    def _messages(self, line: bytes) -> Sequence[JSONRPCMessage]:
+        """The messages of a line; other text goes to the log."""
+        try:
+            return (read_answer(line),)
+        except BadMessage:
+            within, around = parts_of(line)
+        messages: list[JSONRPCMessage] = []
+        for part in within:
+            try:
+                messages.append(read_answer(part))
+            except BadMessage:
+                around = f"{around} {part.decode('utf-8', 'replace')}"
+        if around:
+            self._log.stray(around[:200])
+        return messages
 
     async def _send(
         self, process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]

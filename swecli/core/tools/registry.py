@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
@@ -85,7 +85,7 @@ class ToolRegistry:
         self._begin(tools)
         self._spare = {tool.name: tool for tool in spare if tool.name not in self._tools}
         self._sources: dict[str, dict[str, AnyTool]] = {}
-        self._pending: set[str] = set()
+        self._pending: dict[str, Callable[[], str]] = {}
         self._settled = asyncio.Event()
         self.revision = 0
         """Changes whenever a source changes."""
@@ -119,11 +119,17 @@ class ToolRegistry:
         """Expected sources whose tools are not known yet."""
         return frozenset(self._pending)
 
-    def expect(self, source: str) -> None:
-        """Announce a source: the first request waits for it, and its tools from an earlier run stay known."""
-        self._pending.add(source)
+    def expect(self, source: str, wrote: Callable[[], str] = str) -> None:
+        """Announce a source: the first request waits for it, and its tools from an earlier run stay known. ``wrote`` is
+        what is known of its silence, as the end of a sentence."""
+        self._pending[source] = wrote
         self._settled.clear()
         self.revision += 1
+
+    def silence(self, source: str) -> str:
+        """What is known of the silence of an expected source, as the end of a sentence."""
+        wrote = self._pending.get(source)
+        return wrote() if wrote is not None else ""
 
     def settle(self, source: str, tools: Iterable[AnyTool]) -> tuple[str, ...]:
         """Replace the tools of a source. Returns the names that other sources already have; those tools are left
@@ -146,7 +152,7 @@ class ToolRegistry:
         self._arrived(source)
 
     def _arrived(self, source: str) -> None:
-        self._pending.discard(source)
+        self._pending.pop(source, None)
         self.revision += 1
         if not self._pending:
             self._settled.set()

@@ -10,7 +10,7 @@ import pytest
 from mcp_types import methods
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
-from swecli.core.mcp.messages import BadMessage, read_answer, read_message
+from swecli.core.mcp.messages import BadMessage, parts_of, read_answer, read_message
 
 
 def result_of(line: bytes) -> dict[str, Any]:
@@ -31,6 +31,25 @@ def test_a_message_is_read_as_it_is() -> None:
 def test_characters_that_are_cut_or_in_another_encoding_become_stand_ins(text: bytes, read: str) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"%s"}]}}' % text
     assert result_of(line)["content"][0]["text"] == read
+
+
+ONE = b'{"jsonrpc":"2.0","id":1,"result":{"a":"}{"}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "messages", "around"),
+    [
+        (ONE + b" done", 1, "done"),
+        (b"\xef\xbb\xbf" + ONE, 1, "\ufeff"),
+        (b"loading {x}... " + ONE + b"{" + ONE, 2, "loading {x}... {"),
+        (b'{"level": "info"}' + ONE, 1, '{"level": "info"}'),
+        (b"{" * 200_000, 0, "{" * 200_000),
+        (b'{"a":' * 200_000, 0, '{"a":' * 200_000),
+        (b"no message", 0, "no message"),
+    ],
+)
+def test_messages_within_a_line_are_found_and_the_rest_is_kept(line: bytes, messages: int, around: str) -> None:
+    assert parts_of(line) == ((ONE,) * messages, around)
 
 
 def test_a_result_has_what_the_sdk_requires() -> None:

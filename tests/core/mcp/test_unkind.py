@@ -166,6 +166,23 @@ async def test_what_a_silent_server_wrote_is_known_in_its_own_words(tmp_path: Pa
         await until(lambda: servers.connections["hub"].log.said == "this is no JSON-RPC")
 
 
+async def test_text_on_the_line_of_a_message_hides_no_message(tmp_path: Path) -> None:
+    script = call("echo", '{"text": "hi"}') + TEXT
+    async with served(script, tmp_path, unkind("glued")) as (made, servers):
+        await made.say("go")
+        assert texts(made) == ["hi"]
+        assert servers.connections["hub"].log.said == "\x1b[2Kloading {1, 2} ... done {"
+
+
+async def test_a_server_that_is_not_waited_for_any_more_is_named_with_what_it_wrote(tmp_path: Path) -> None:
+    definition = unkind("noise", "hang", start_timeout=300.0)
+    async with served(TEXT, tmp_path, definition, tools_wait=1.0) as (made, servers):
+        await until(lambda: servers.connections["hub"].log.said == "this is no JSON-RPC")
+        await made.say("go")
+        said = "Continuing without hub: no answer yet; it wrote: this is no JSON-RPC. Its tools join when ready."
+        assert said in [notice.text for notice in made.bodies(Notice)]
+
+
 async def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     definition = replace(unkind(), command="no-such-program")
     async with served(TEXT, tmp_path, definition) as (made, servers):

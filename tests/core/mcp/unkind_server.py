@@ -29,7 +29,9 @@ REPLIES: dict[int, queue.Queue[Json]] = {}
 
 def send(message: Mapping[str, Any]) -> None:
     with WRITING:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        before = "\x1b[2Kloading {1, 2} ... " if "glued" in WAYS else ""
+        behind = " done {" if "glued" in WAYS else ""
+        sys.stdout.write(before + json.dumps({"jsonrpc": "2.0", **message}) + behind + "\n")
         sys.stdout.flush()
 
 
