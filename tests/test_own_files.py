@@ -15,8 +15,10 @@ from swecli import own_files
 from swecli.commands.base import CommandResult, SlashCommand, run_command
 from swecli.core.engine.session import Session
 from swecli.core.protocol.blocks import TextBlock
+from swecli.tui.app import FILES_REPLACED
 from swecli.tui.launch import defect_report
 from tests.support.fake_session import FakeSession
+from tests.tui.support import running
 
 PROGRAM = """
 import sys
@@ -61,3 +63,28 @@ async def test_a_command_and_the_interface_name_the_cause(monkeypatch: pytest.Mo
     text = defect_report(ModuleNotFoundError("swecli.late"), tmp_path / "state", "swecli -c")
     assert text == f"{own_files.REPLACED}, so it ended. The conversation is stored; `swecli -c` continues it."
     assert "ModuleNotFoundError" in (tmp_path / "state" / "errors.log").read_text()
+
+
+async def test_the_interface_goes_on_without_what_it_can_not_load_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: object) -> None:
+        raise ModuleNotFoundError("No module named 'swecli.late'")
+
+    async def late_worker() -> None:
+        late()
+
+    async with running() as it:
+        monkeypatch.setattr(own_files, "_BEGAN", (1, 1, 1))
+        raisers = (
+            lambda: it.app.call_later(late),
+            lambda: it.editor.call_later(late),
+            lambda: it.app.call_after_refresh(late),
+            lambda: it.app.set_timer(0.01, late),
+            lambda: it.app.run_worker(late_worker()),
+        )
+        for place, fail in enumerate(raisers):
+            fail()
+            await it.until(lambda: it.app.main.activity._flash == FILES_REPLACED)
+            it.app.main.activity.end_flash()
+            await it.press("x")
+            await it.until(lambda count=place + 1: it.text == "x" * count)
+        assert it.app.defect is None

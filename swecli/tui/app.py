@@ -14,6 +14,7 @@ from textual.filter import LineFilter
 from textual.timer import Timer
 from textual.worker import WorkerFailed
 
+from swecli.own_files import replaced
 from swecli.safe_text import safe_line
 from swecli.themes.scheme import VARIABLES, depth
 from swecli.tui import compat, keymap
@@ -66,6 +67,11 @@ _FORMS = {
     "usual": "Normal view: each step with the first lines of output",
     "full": "Details on",
 }
+
+
+FILES_REPLACED = "swecli was updated or removed: restart it. The conversation is kept."
+FILES_REPLACED_SHOWN = 10.0
+"""Seconds."""
 
 
 def load(names: Iterable[str]) -> None:
@@ -146,6 +152,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         self.failure: StartError | None = None
         """Why the session could not be opened."""
         self.defect: BaseException | None = None
+        compat.keep_handling(self._spares)
         """Exception that ended the program."""
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -371,7 +378,17 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         elif self._event_loop is not None and not self._event_loop.is_closed():
             self._event_loop.call_soon_threadsafe(self.action_cancel)
 
+    def _spares(self, _error: Exception) -> bool:
+        """Continue after an exception whose cause is a replaced installation: what was to be loaded fails, the rest and
+        the conversation do not."""
+        if not replaced():
+            return False
+        self.main.activity.flash(FILES_REPLACED, FILES_REPLACED_SHOWN)
+        return True
+
     def _handle_exception(self, error: Exception) -> None:
+        if self._spares(error):
+            return
         self.defect = self.defect or (error.error if isinstance(error, WorkerFailed) else error)
         compat.stop_after_defect(self, self.defect)
 

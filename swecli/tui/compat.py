@@ -4,7 +4,7 @@ the feature that needs it is off. A test checks them against the installed versi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual._compositor import ChopsUpdate, LayoutUpdate
@@ -12,6 +12,8 @@ from textual.app import App
 from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
 from textual.geometry import Size
+from textual.message import Message
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.selection import SelectEnd
 from textual.strip import Strip
@@ -194,6 +196,25 @@ def stop_after_defect(app: App[Any], error: BaseException) -> None:
         app._exception = error  # pyright: ignore[reportPrivateUsage] - the same
         app._exception_event.set()  # pyright: ignore[reportPrivateUsage] - the same
     app._close_messages_no_wait()  # pyright: ignore[reportPrivateUsage] - the same
+
+
+def keep_handling(spares: Callable[[Exception], bool]) -> None:
+    """Let widgets and the app take further messages after an exception that ``spares`` returns True for. Textual ends
+    the loop in which it was raised."""
+    dispatch = getattr(MessagePump, "_dispatch_message", None)
+    dispatch = getattr(dispatch, "_whole", dispatch)
+    if dispatch is None:
+        return
+
+    async def spared(self: MessagePump, message: Message) -> None:
+        try:
+            await dispatch(self, message)
+        except Exception as error:
+            if not spares(error):
+                raise
+
+    spared._whole = dispatch  # pyright: ignore[reportFunctionMemberAccess] - so that the next app wraps it anew
+    MessagePump._dispatch_message = spared  # pyright: ignore[reportPrivateUsage] - there is no public place for it
 
 
 def replace_bindings(node: DOMNode, bindings: Sequence[Binding]) -> None:
