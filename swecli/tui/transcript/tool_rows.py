@@ -564,4 +564,5 @@ def _shortened(shown: TerminalBlock, width: int, palette: Palette) -> list[Row]:
 
 
 def _names_file(block: ToolBlock, shown: DiffBlock, blocks: tuple[DisplayBlock, ...]) -> bool:
-    return len(blocks) > 1 or not block.title.endswith(shown.path)
+    """Whether the head of the call does not say which file this is."""
+    return sum(isinstance(other, DiffBlock) for other in blocks) > 1 or not block.title.endswith(shown.path)

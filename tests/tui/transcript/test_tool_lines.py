@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 import swecli.core.tools
-from swecli.core.protocol.blocks import Todo, TodoBlock
+from swecli.core.protocol.blocks import DiffBlock, TextBlock, Todo, TodoBlock
 from swecli.core.protocol.events import (
     Body,
     ItemCheckpointed,
@@ -173,6 +173,14 @@ def test_an_error_is_told_once(detail: str, result: str, head: str) -> None:
     rows = [row.text.rstrip() for row in render_block(block, 78, DARK)]
     assert rows == [head, *(f"  {line}" for line in result.split("\n"))]
     assert render_block(block, 78, DARK, short=True)[0].text.startswith(f"◇ Read a.txt   failed · {detail}")
+
+
+def test_a_change_with_a_remark_names_its_file_once() -> None:
+    diff, remark = DiffBlock("src/a.py", "a\n", "b\n"), TextBlock("basedpyright reports 1 new error:", "warning")
+    for blocks, times in (((diff,), 1), ((diff, remark), 1), ((diff, DiffBlock("b.py", "a\n", "b\n")), 2)):
+        block = ToolBlock("t1", "edit_file", "src/a.py", "ok", detail="+1 -1", blocks=blocks)
+        text = "\n".join(row.text for row in render_block(block, 78, DARK))
+        assert text.count("src/a.py") == times
 
 
 def test_arguments_that_were_refused_are_one_line_until_it_is_opened() -> None:
