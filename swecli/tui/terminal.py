@@ -102,6 +102,8 @@ _BOUND_NEWLINE = "\\\r\n"
 """Sequence that some editors' terminals are configured to send for Shift+Enter; counts as one newline."""
 _RUN = lazy_pattern(r"[^\x00-\x1f\x7f-\x9f]{33,}")
 """More letters than a person types between two reads: a paste from a terminal without bracketed paste."""
+MOST_TYPED_LINES = 4
+"""Lines that a person may have typed before the program read its first key."""
 _NOT_A_NUMBER = lazy_pattern(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")
 
 
@@ -182,6 +184,8 @@ class InputFilter:
         self._paste: list[str] | None = None
         self._paused = False
         """The paste was interrupted: what comes next is its rest or a key."""
+        self._burst = False
+        """The newest read was a part of a paste without brackets, whose rest may still come."""
 
     def feed(self, text: str) -> list[Piece]:
         """Add a chunk; an unfinished sequence at its end is held back until more arrives or ``flush``."""
@@ -194,6 +198,10 @@ class InputFilter:
         if self._paste is None:
             text = self._after_pause(text, out)
         text, self._held = self._held + text, ""
+        self._burst = self._paste is None and "\x1b" not in text and (self._burst or _is_burst(text))
+        if self._burst:
+            out.append(_pasted((text.replace("\r\n", "\n").replace("\r", "\n"),)))
+            return out
         while text:
             text = self._outside(text, out) if self._paste is None else self._inside(text, out)
         return _joined(out)
@@ -225,6 +233,7 @@ class InputFilter:
 
         A line that broke sends no end of the paste, and a slow one sends the rest later: its newlines must not become
         Enter. So the paste ends for good only with a key on its own."""
+        self._burst = False
         if self._paste is not None:
             return [] if self._paused or idle < PASTE_TIME else self._interrupted()
         pending = self._held
@@ -321,6 +330,13 @@ class InputFilter:
 
 def _pasted(parts: Iterable[str]) -> Pasted:
     return Pasted("".join(parts).replace("\x00", ""))
+
+
+def _is_burst(text: str) -> bool:
+    """Whether so many lines came in one read that nobody typed them: a paste from a terminal without bracketed paste,
+    or before it was asked for that. As keys each of its lines would be sent."""
+    lines = text.replace("\r", "\n").split("\n")
+    return len(lines) > MOST_TYPED_LINES and sum(map(bool, lines)) > MOST_TYPED_LINES
 
 
 def _is_one_key(text: str) -> bool:

@@ -117,6 +117,23 @@ def test_letters_that_came_at_once_are_one_object() -> None:
     assert feed("y" * 32) == [Keys("y" * 32)]
 
 
+def test_many_lines_of_one_read_are_a_paste_and_nothing_that_is_sent() -> None:
+    lines = [f"line {number}" for number in range(9)]
+    assert feed("\r".join(lines)) == [Pasted("\n".join(lines))]
+    assert feed("\r\n".join(lines) + "\r\n") == [Pasted("\n".join(lines) + "\n")]
+    typed = "/init\r/context\rhello\rhalf"
+    assert feed(typed) == [Keys(typed)]
+    assert feed("\r" * 9) == [Keys("\r" * 9)]
+
+
+def test_the_rest_of_a_paste_without_brackets_is_a_paste_until_a_pause() -> None:
+    cutter = InputFilter()
+    assert cutter.feed("1\r2\r3\r4\r5\r6") == [Pasted("1\n2\n3\n4\n5\n6")]
+    assert cutter.feed("6\r") == [Pasted("6\n")]
+    assert cutter.flush(SEQUENCE_TIME) == []
+    assert cutter.feed("y\r") == [Keys("y\r")]
+
+
 def test_letters_of_what_the_terminal_reports_are_no_typing() -> None:
     for report in (f"\x1bP>|{LETTERS}\x1b\\", f"\x1b_G{LETTERS}\x1b\\"):
         assert feed(report) == []
