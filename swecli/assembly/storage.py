@@ -44,6 +44,7 @@ from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import (
     SessionError,
     SessionStore,
+    SeveralSessions,
     StoredFacts,
 )
 from swecli.core.sessions.titles import line_of
@@ -320,7 +321,15 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
 def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str], None]) -> str | None:
     """The id of the session to continue; None for a new one. A newer one that can't be continued is reported."""
     if options.resume:
-        return store.get(options.resume).id
+        try:
+            return store.get(options.resume).id
+        except SeveralSessions:
+            raise
+        except SessionError:
+            elsewhere = _place_words(store.database.path, options.resume)
+            if not elsewhere:
+                raise
+            raise StartError(elsewhere, ExitCode.BAD_INPUT) from None
     if options.continue_newest:
         there = next(iter(store.list(limit=1)), None)
         newest = there if options.fork else store.latest()  # an open session can be copied
@@ -342,14 +351,35 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
     return None
 
 
+def _place_words(database: Path | None, name: str) -> str:
+    """Where a session of another folder is, as a sentence; empty if no folder has one of this id or name."""
+    if database is None:
+        return ""
+    query = "SELECT id, cwd FROM sessions WHERE id = ? OR name = ? LIMIT 1"
+    for path in _other_databases(database):
+        for session, cwd in read_database(
+            path, lambda connection: connection.execute(query, (name, name)).fetchall(), []
+        ):
+            if os.path.isdir(cwd):
+                return f"Session {session} belongs to {cwd}: run swecli there."
+            relink = f"swecli sessions relink {shlex.quote(cwd)}"
+            return f"Session {session} belongs to {cwd}, which no longer exists; `{relink}` moves its sessions here."
+    return ""
+
+
+def _other_databases(database: Path) -> list[Path]:
+    """The databases of other folders, the most recently used first."""
+    others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
+    return sorted(others, key=changed_at, reverse=True)
+
+
 def _moved_words(database: Path | None) -> list[str]:
     """Missing folders with sessions, as a sentence for each of the newest: this folder may be one of them after a
     move. Removed work trees were not moved."""
     if database is None:
         return []
-    others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
     sentences: list[str] = []
-    for path in sorted(others, key=changed_at, reverse=True)[:_EXAMINED_FOLDERS]:
+    for path in _other_databases(database)[:_EXAMINED_FOLDERS]:
         for cwd, count in read_database(path, _counts, []):
             if cwd and not os.path.isdir(cwd) and not is_in_tree(cwd) and len(sentences) < _NAMED_FOLDERS:
                 many = plural(count, "session")

@@ -170,6 +170,24 @@ def test_a_history_that_is_not_in_the_store_is_read_before_what_is() -> None:
     assert seen == [1, 2, 3, 4, 5, 6, 7]
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_session_of_another_folder_is_named_with_its_place(tmp_path: Path, exists: bool) -> None:
+    place = tmp_path / "place"
+    if exists:
+        place.mkdir()
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    with closing(SessionStore(open_database(tmp_path / "old" / DATABASE))) as store:
+        session = store.create(str(place), "fake/m", "1").id
+        store.append(user_turn(session, 1, "Fix the bug"))
+    with pytest.raises(StartError) as raised:
+        open_storage(LaunchOptions(place, resume=session), tmp_path / "new", "")
+    gone = f", which no longer exists; `swecli sessions relink {place}` moves its sessions here."
+    assert str(raised.value) == f"Session {session} belongs to {place}{': run swecli there.' if exists else gone}"
+    with pytest.raises(StartError, match="No session 'absent' in this folder"):
+        open_storage(LaunchOptions(place, resume="absent"), tmp_path / "new", "")
+
+
 def test_folders_that_are_gone_are_named_with_how_to_take_their_sessions(tmp_path: Path) -> None:
     gone, tree = tmp_path / "moved", tmp_path / "swecli-worktrees" / "project-1" / "done"
     for name, folder in (("old", gone), ("removed", tree)):
