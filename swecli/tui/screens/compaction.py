@@ -358,7 +358,7 @@ class PlanBoard(Board):
         column = COLUMNS[index]
         items = self._column(index)
         words = f"{_MARKS[column]} {_NAMES[column]} "
-        size = f"{_sizes(items)} "
+        size = f"{_sizes(items, width - cells(words) - 1)} "
         style = palette.accent + palette.strong if index == self._focus else palette.text
         rest = max(0, width - cells(words + size))
         return text_line((words, style), (size, palette.dim), ("─" * rest, palette.rule))
@@ -558,6 +558,10 @@ class PlanBoard(Board):
         return [fit(line, width) for line in lines]
 
 
-def _sizes(items: Sequence[PlannedItem]) -> str:
+def _sizes(items: Sequence[PlannedItem], room: int = 80) -> str:
+    """Count and tokens of items, in as many words as there is room for in cells."""
     tokens = sum(item.tokens for item in items)
-    return f"{plural(len(items), 'item')} · {short(tokens)} token{'' if tokens == 1 else 's'}"
+    count = plural(len(items), "item")
+    whole = f"{count} · {short(tokens)} token{'' if tokens == 1 else 's'}"
+    forms = (whole, f"{count} · {short(tokens)}", f"{len(items):,} · {short(tokens)}")
+    return next((form for form in forms if cells(form) <= room), short(tokens))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from textual import events
 
 from swecli.commands.base import Screen
+from swecli.core.context_management.compaction.plan import PlannedItem
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Effect
 from swecli.core.engine.inspection import Inspection, Picture
@@ -25,7 +26,7 @@ from swecli.core.protocol.messages import Usage
 from swecli.themes.files import known
 from swecli.tui.preferences import Preferences
 from swecli.tui.screens.cache import CacheBoard
-from swecli.tui.screens.compaction import PlanBoard
+from swecli.tui.screens.compaction import PlanBoard, _sizes
 from swecli.tui.screens.context_chart import colours
 from swecli.tui.screens.inspector import Inspector
 from swecli.tui.screens.wire import WireBoard
@@ -885,3 +886,12 @@ async def test_a_view_without_rows_offers_no_key_to_read_one() -> None:
         await it.press("/", *"nowhere")
         await it.shows("No request matches.")
         await it.hides("enter read")
+
+
+@pytest.mark.parametrize("room", [*range(4, 30), 80])
+def test_sizes_of_a_column_are_never_cut(room: int) -> None:
+    items = [PlannedItem(str(number), 1_000, "summarised", pinned=False) for number in range(13)]
+    text = _sizes(items, room)
+    assert len(text) <= max(room, len("13K"))
+    assert text.endswith(("13K", "13K tokens"))
+    assert text in "13 items · 13K tokens" or text == "13 · 13K"
