@@ -6,88 +6,34 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
-from swecli.core.context_management.compaction.options import CompactionOptions
-from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.command_tools import CommandTools
-from swecli.core.engine.compaction import CompactionItems, Compactions
-from swecli.core.engine.compaction_plans import CompactionPlans
-from swecli.core.engine.compaction_triggers import CompactionTriggers
-from swecli.core.engine.companion import Companion, Companions
+from swecli.core.engine.companion import Companions
 from swecli.core.engine.consent import Consents, Requests, SandboxWatch
-from swecli.core.engine.context_changes import ContextChanges
+from swecli.core.engine.context_parts import ContextParts, context_parts
 from swecli.core.engine.core import BeginInner, Core
 from swecli.core.engine.decisions import Decisions
 from swecli.core.engine.edit_prices import EditPrices
-from swecli.core.engine.feature import Feature
 from swecli.core.engine.files import SessionFiles
-from swecli.core.engine.git_history import GitHistory
 from swecli.core.engine.inner import Parent
 from swecli.core.engine.inspection import Inspection
-from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.jobs import JobWatch
-from swecli.core.engine.meter import Meter
 from swecli.core.engine.model_access import Connection
-from swecli.core.engine.model_call import Asking, tokens_left
+from swecli.core.engine.model_call import Asking
 from swecli.core.engine.model_offers import ModelOffers
 from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.notes import Notes, StandingFacts, standing_facts
+from swecli.core.engine.notes import Notes, standing_facts
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.plan import Plans
 from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
 from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.services import Services
 from swecli.core.engine.side_questions import SideQuestions
-from swecli.core.engine.snapshots import SessionSnapshots
-from swecli.core.engine.summaries import Summaries
 from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
-from swecli.core.engine.warming import Warming
 from swecli.core.engine.work import Work
-from swecli.core.ports import Asker
 from swecli.core.protocol.events import MAIN
 from swecli.core.protocol.messages import Message
-
-
-class ContextParts(Struct, frozen=True):
-    """The parts that measure, compact and change the context."""
-
-    gateway: RequestGateway
-    snapshots: SessionSnapshots
-    meter: Meter
-    changes: ContextChanges
-    plans: CompactionPlans
-    summaries: Summaries
-    items: CompactionItems
-    compactions: Compactions
-    triggers: CompactionTriggers
-
-
-def context_parts(
-    services: Services,
-    recorder: Recorder,
-    connection: Connection,
-    asker: Asker,
-    around: Callable[[CompactionOptions], CompactionOptions] = lambda options: options,
-) -> ContextParts:
-    """``around`` as in ``Compactions``."""
-    context, settings, store = services.toolset.context, services.settings, services.store
-    gateway = RequestGateway(
-        context,
-        lambda: tokens_left(settings, recorder.state, services.parents_tokens()),
-        sleep=services.time.sleep,
-    )
-    snapshots = SessionSnapshots(context, store.snapshots, recorder)
-    meter = Meter(services.toolset, recorder, connection, snapshots)
-    changes = ContextChanges(context, settings, recorder, connection, meter)
-    summaries = Summaries(gateway, settings, services.access.price, store.cover, recorder, connection)
-    plans = CompactionPlans(context, services.workspace.cwd, settings, recorder, connection, summaries)
-    items = CompactionItems(context, recorder, summaries, changes, meter, snapshots)
-    compactions = Compactions(context, settings, recorder, plans, summaries, items, around)
-    triggers = CompactionTriggers(context, settings, recorder, asker, plans, compactions)
-    return ContextParts(gateway, snapshots, meter, changes, plans, summaries, items, compactions, triggers)
 
 
 class SessionParts(Struct, frozen=True):
@@ -212,28 +158,4 @@ def core_of(
         companions,
         work,
         *session,
-    )
-
-
-def companions_of(
-    core: Core, parts: SessionParts, features: Sequence[Feature], parent: Parent | None
-) -> Sequence[Companion]:
-    """The companions in their order: features, and around them what belongs to every session."""
-    services, recorder, notes = core.services, core.recorder, core.notes
-    news = InstructionNews(services.instruction_files, services.toolset.context, recorder, notes, parts.prompts)
-    before: list[Companion] = [news]
-    if parent is not None:
-        before.append(parent.limits)
-        before += (part for feature in features for part in feature.inner(core, parent.relay.agent))
-    else:
-        warming = core.gateway, services.toolset.tools, services.access.price, recorder, core.connection
-        before = [parts.prompts, parts.plans, news]
-        before += [Warming(*warming, core.models, core.meter), GitHistory(core)]
-        before += (part for feature in features for part in feature.companions(core))
-    return (
-        *before,
-        ChangedFiles(recorder, services.workspace, notes),
-        StandingFacts(recorder, notes, services.toolset.context),
-        parts.jobs,
-        RepeatGuard(recorder, services.toolset.tools, core.requests, notes),
     )

@@ -15,7 +15,7 @@ from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.engine.attachments import words_of
-from swecli.core.engine.building import companions_of, core_of, session_parts
+from swecli.core.engine.building import core_of, session_parts
 from swecli.core.engine.companion import Companions, EndReason
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.inner import Parent, ParentLimits, Relay
@@ -24,6 +24,7 @@ from swecli.core.engine.jobs import agent_jobs, run_shell
 from swecli.core.engine.models import READY_SECONDS
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.offered_tools import SourceSize
+from swecli.core.engine.own_companions import companions_of
 from swecli.core.engine.plan import ACCEPTED, go_ahead, todos_of
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.reductions import Before

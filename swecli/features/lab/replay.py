@@ -23,7 +23,7 @@ from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.building import context_parts
+from swecli.core.engine.context_parts import context_parts
 from swecli.core.engine.model_access import Connection, ModelAccess
 from swecli.core.engine.recorder import EventLog, Recorder
 from swecli.core.engine.services import Permissions, Services, Time, Toolset, Workspace
