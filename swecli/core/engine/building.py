@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.companion import Companions
 from swecli.core.engine.consent import Consents, Requests, SandboxWatch
 from swecli.core.engine.context_parts import ContextParts, context_parts
-from swecli.core.engine.core import BeginInner, Core
+from swecli.core.engine.core import Core, OwnSession
 from swecli.core.engine.decisions import Decisions
 from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.files import SessionFiles
@@ -37,23 +37,15 @@ from swecli.core.protocol.messages import Message
 
 
 class SessionParts(Struct, frozen=True):
-    """The parts of one session, each once."""
+    """The parts of one session, each once: the core, and what only the session itself uses."""
 
-    requests: Requests
-    connection: Connection
-    results: Results
+    core: Core
     context: ContextParts
-    models: ModelChoice
+    results: Results
     offers: ModelOffers
-    questions: SideQuestions
     sandbox: SandboxWatch
-    notes: Notes
-    prompts: PromptRecord
     jobs: JobWatch
-    offered: OfferedTools
-    decisions: Decisions
     calls: ToolCalls
-    scheduler: Scheduler
     command_tools: CommandTools
     plans: Plans
     files: SessionFiles
@@ -63,10 +55,10 @@ class SessionParts(Struct, frozen=True):
 
 
 def session_parts(
-    services: Services, recorder: Recorder, work: Work, companions: Companions, parent: Parent | None
+    services: Services, recorder: Recorder, work: Work, companions: Companions, parent: Parent | None, own: OwnSession
 ) -> SessionParts:
     """``parent`` is the session that started this one, if any."""
-    toolset, workspace, settings = services.toolset, services.workspace, services.settings
+    toolset, workspace, settings, time = services.toolset, services.workspace, services.settings, services.time
     context, access, permissions, store = toolset.context, services.access, services.permissions, services.store
     requests = Requests(recorder, parent.requests if parent is not None else None)
     connection = Connection(access.make_client, settings.now.side_models)
@@ -74,11 +66,8 @@ def session_parts(
     made = context_parts(services, recorder, connection, requests, companions.around_compaction)
     models = ModelChoice(access, settings, context, store.report_defect, recorder, connection, made.meter)
     made.items.after = models.switch_as_planned
-    offers = ModelOffers(access, services.catalog, recorder, connection)
-    questions = SideQuestions(made.gateway, settings, services.time, access.price, recorder, connection, models)
     sandbox = SandboxWatch(workspace, permissions, settings, recorder)
     notes = Notes(recorder)
-    prompts = PromptRecord(context, services.prompt_conditions, recorder, connection, notes)
     jobs = JobWatch(workspace, settings.now.process_limit, recorder, notes)
     offered = OfferedTools(toolset, settings, recorder, notes)
     decisions = Decisions(permissions, workspace, settings, recorder.state)
@@ -90,11 +79,28 @@ def session_parts(
         parent.locks if parent is not None else None,
         parent.relay.agent if parent is not None else MAIN,
     )
-    calls = ToolCalls(toolset.tools, workspace, services.time.monotonic, consents, results, recorder, lent)
-    scheduler = Scheduler(calls)
-    command_tools = CommandTools(permissions, recorder, work, scheduler)
-    plans = Plans(workspace.cwd, settings, recorder)
-    files = SessionFiles(workspace, recorder, work)
+    calls = ToolCalls(toolset.tools, workspace, time.monotonic, consents, results, recorder, lent)
+    core = Core(
+        services,
+        recorder,
+        notes,
+        PromptRecord(context, services.prompt_conditions, recorder, connection, notes),
+        connection,
+        requests,
+        decisions,
+        made.gateway,
+        made.meter,
+        made.plans,
+        made.triggers,
+        models,
+        offered,
+        Asking(made.gateway, access, settings, time, toolset.tools.own_name, recorder),
+        Scheduler(calls),
+        SideQuestions(made.gateway, settings, time, access.price, recorder, connection, models),
+        companions,
+        work,
+        own,
+    )
 
     def coming() -> Sequence[Message]:
         facts = standing_facts(recorder, unattended=context.unattended)
@@ -102,60 +108,18 @@ def session_parts(
 
     inspection = Inspection(context, settings, access.price, recorder, connection, coming)
     prices = EditPrices(context, access.price, recorder, connection, made.plans, made.changes, inspection)
-    rewinds = Rewinds(context, workspace, recorder, work, made.meter.measure, prices.rewind)
     return SessionParts(
-        requests,
-        connection,
-        results,
+        core,
         made,
-        models,
-        offers,
-        questions,
+        results,
+        ModelOffers(access, services.catalog, recorder, connection),
         sandbox,
-        notes,
-        prompts,
         jobs,
-        offered,
-        decisions,
         calls,
-        scheduler,
-        command_tools,
-        plans,
-        files,
+        CommandTools(permissions, recorder, work, core.scheduler),
+        Plans(workspace.cwd, settings, recorder),
+        SessionFiles(workspace, recorder, work),
         inspection,
         prices,
-        rewinds,
-    )
-
-
-def core_of(
-    services: Services,
-    recorder: Recorder,
-    work: Work,
-    companions: Companions,
-    parts: SessionParts,
-    session: tuple[BeginInner, Callable[[str, str], None], Callable[[], Awaitable[None]]],
-) -> Core:
-    """``session`` has ``begin_inner``, ``tell`` and ``follow_settings`` of the core."""
-    made, time, own_name = parts.context, services.time, services.toolset.tools.own_name
-    return Core(
-        services,
-        recorder,
-        parts.notes,
-        parts.prompts,
-        parts.connection,
-        parts.requests,
-        parts.decisions,
-        made.gateway,
-        made.meter,
-        made.plans,
-        made.triggers,
-        parts.models,
-        parts.offered,
-        Asking(made.gateway, services.access, services.settings, time, own_name, recorder),
-        parts.scheduler,
-        parts.questions,
-        companions,
-        work,
-        *session,
+        Rewinds(context, workspace, recorder, work, made.meter.measure, prices.rewind),
     )

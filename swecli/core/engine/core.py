@@ -31,8 +31,16 @@ from swecli.core.engine.work import Work
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
-BeginInner = Callable[[Relay, Services, str, Path | None], "Session"]
-"""Starts a session inside this one, with a model, and in a folder of its own if it has one."""
+
+class OwnSession(Struct, frozen=True):
+    """What parts ask of the session that they belong to."""
+
+    begin: Callable[[Relay, Services, str, Path | None], Session]
+    """Starts a session inside this one, with a model, and in a folder of its own if it has one."""
+    tell: Callable[[str, str], None]
+    """Appends a note to the conversation, at once while idle: its title for the user, its text for the model."""
+    follow_settings: Callable[[], Awaitable[None]]
+    """Reads the settings again and adopts those that apply at once. Raises ValueError: they can't be read."""
 
 
 class Core(Struct, frozen=True):
@@ -56,8 +64,4 @@ class Core(Struct, frozen=True):
     questions: SideQuestions
     companions: Companions
     work: Work
-    begin_inner: BeginInner
-    tell: Callable[[str, str], None]
-    """Appends a note to the conversation, at once while idle: its title for the user, its text for the model."""
-    follow_settings: Callable[[], Awaitable[None]]
-    """Reads the settings again and adopts those that apply at once. Raises ValueError: they can't be read."""
+    session: OwnSession

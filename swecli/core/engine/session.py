@@ -15,8 +15,9 @@ from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.engine.attachments import words_of
-from swecli.core.engine.building import core_of, session_parts
+from swecli.core.engine.building import session_parts
 from swecli.core.engine.companion import Companions, EndReason
+from swecli.core.engine.core import OwnSession
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.inner import Parent, ParentLimits, Relay
 from swecli.core.engine.invoked import NotInvoked, invocation_of, listed_commands
@@ -151,13 +152,15 @@ class Session:
         self._refused: dict[str, str] = {}
         """Waiting commands and skills that could not be sent, with the reason."""
         self._counting: asyncio.Task[None] | None = None
-        parts = session_parts(services, recorder, self._work, self._companions, parent)
-        self._requests, self._connection, self._context_parts = parts.requests, parts.connection, parts.context
-        self._results, self._models, self._sandbox = parts.results, parts.models, parts.sandbox
-        self._notes, self._prompts, self._jobs = parts.notes, parts.prompts, parts.jobs
-        self._offered, self._calls, self._plans = parts.offered, parts.calls, parts.plans
-        self._scheduler, self.command_tools, self.files = parts.scheduler, parts.command_tools, parts.files
-        self.offers, self.questions, self.rewinds = parts.offers, parts.questions, parts.rewinds
+        own = OwnSession(self._begin_inside, self.tell_model, self.follow_settings)
+        parts = session_parts(services, recorder, self._work, self._companions, parent, own)
+        self._core = core = parts.core
+        self._requests, self._connection, self._context_parts = core.requests, core.connection, parts.context
+        self._results, self._models, self._sandbox = parts.results, core.models, parts.sandbox
+        self._notes, self._prompts, self._jobs = core.notes, core.prompts, parts.jobs
+        self._offered, self._calls, self._plans = core.offered, parts.calls, parts.plans
+        self._scheduler, self.command_tools, self.files = core.scheduler, parts.command_tools, parts.files
+        self.offers, self.questions, self.rewinds = parts.offers, core.questions, parts.rewinds
         self.inspection, self.prices = parts.inspection, parts.prices
         self._closing = (
             parent.closing
@@ -165,10 +168,8 @@ class Session:
             else (self.files.close, partial(asyncio.to_thread, services.workspace.sandbox.close))
         )
         services.settings.changed.append(self._follow)
-        session = self._begin_inner, self.tell_model, self.follow_settings
-        self._core = core_of(services, recorder, self._work, self._companions, parts, session)
-        self.view = SessionView(self._core, self._work, self._jobs.jobs, self._plans)
-        self._companions.take(companions_of(self._core, parts, features, parent))
+        self.view = SessionView(core, self._work, self._jobs.jobs, self._plans)
+        self._companions.take(companions_of(parts, features, parent))
         recorder.watchers.extend(self._companions.watching)
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
@@ -504,7 +505,7 @@ class Session:
             self._services.workspace.checkpoints.start()
         self._work.begin(turn.run())
 
-    def _begin_inner(self, relay: Relay, services: Services, model: str, folder: Path | None) -> Session:
+    def _begin_inside(self, relay: Relay, services: Services, model: str, folder: Path | None) -> Session:
         limits = ParentLimits(self._services.settings, self._recorder.state, self._companions)
         locks = self._calls.locks if folder is None else None
         closing = () if folder is None else (partial(asyncio.to_thread, services.workspace.sandbox.close),)

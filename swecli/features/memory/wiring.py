@@ -40,7 +40,7 @@ def feature(memory: MemoryOptions | None = None, memory_tool: MemoryTool | None 
 
     def companions(core: Core) -> Sequence[SessionMemory]:
         parts = core.recorder, core.notes, core.prompts, core.services.toolset.context
-        return (SessionMemory(options, *parts, core.follow_settings, memory_tool),)
+        return (SessionMemory(options, *parts, core.session.follow_settings, memory_tool),)
 
     return Feature(companions)
 

@@ -24,7 +24,7 @@ def feature(keep_silenced: Keep | None = None) -> Feature:
 
     def companions(core: Core) -> Sequence[Sentinel]:
         parts = core.recorder, core.services.toolset.context, core.connection, core.plans
-        return (Sentinel(*parts, core.services.settings, core.follow_settings, keep_silenced),)
+        return (Sentinel(*parts, core.services.settings, core.session.follow_settings, keep_silenced),)
 
     return Feature(companions)
 

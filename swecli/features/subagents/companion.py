@@ -46,7 +46,7 @@ from swecli.features.subagents.profiles import AgentProfile, AgentTask, tools_of
 from swecli.features.subagents.report import Report, report_text
 
 if TYPE_CHECKING:
-    from swecli.core.engine.core import BeginInner
+    from swecli.core.engine.core import OwnSession
     from swecli.core.engine.session import Session
 
 
@@ -79,8 +79,7 @@ class _Run(Struct):
 
 
 class Subagents(Companion):
-    """Starts, limits and ends the subagents of one session. ``begin`` starts a session inside it; ``tell`` takes a
-    title and a text for the conversation."""
+    """Starts, limits and ends the subagents of one session."""
 
     def __init__(
         self,
@@ -88,16 +87,14 @@ class Subagents(Companion):
         recorder: Recorder,
         companions: Companions,
         work: Work,
-        begin: BeginInner,
-        tell: Callable[[str, str], None],
+        session: OwnSession,
         places: Places,
     ) -> None:
         self._services = services
         self._recorder = recorder
         self._companions = companions
         self._work = work
-        self._begin = begin
-        self._tell = tell
+        self._session = session
         self._places = places
         self._at_work = 0
         self._freed = asyncio.Event()
@@ -161,10 +158,12 @@ class Subagents(Companion):
             if not isinstance(error, ToolError):
                 self._services.store.report_defect(error)
             why = _why_failed(error)
-            self._tell(f"{run.agent} failed: {why}", f"{run.agent} ({run.task.title}) failed: {why}")
+            self._session.tell(f"{run.agent} failed: {why}", f"{run.agent} ({run.task.title}) failed: {why}")
             return
         apart = f". {report.whereabouts}" if report.folder else ""
-        self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}{apart}", self._reported(report))
+        self._session.tell(
+            f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}{apart}", self._reported(report)
+        )
 
     def _reported(self, report: Report) -> str:
         options, monitor = self._services.settings.now.subagents, self._services.toolset.context.monitor
@@ -273,10 +272,10 @@ class Subagents(Companion):
         """Its session. Its own work tree needs no undo, and commands are contained there."""
         tree, services = run.tree, run.services
         if tree is None:
-            return self._begin(run.relay, services, run.model, None)
+            return self._session.begin(run.relay, services, run.model, None)
         sandbox = self._places.sandbox_for(tree.root)
         workspace = replace(services.workspace, cwd=tree.folder, roots=(tree.root,), checkpoints=None, sandbox=sandbox)
-        return self._begin(run.relay, replace(services, workspace=workspace), run.model, tree.folder)
+        return self._session.begin(run.relay, replace(services, workspace=workspace), run.model, tree.folder)
 
     # --- services -------------------------------------------------------------------------------------------------
 

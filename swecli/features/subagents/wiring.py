@@ -36,7 +36,7 @@ def feature(
         files, tools = core.services.extension_files, core.services.toolset.tools
         known = profiles or (lambda: agent_profiles(files, tools) if files is not None else ())
         places = Places(known, worktrees, sandbox_for or (lambda folder: Sandbox.none()))
-        parts = core.services, core.recorder, core.companions, core.work, core.begin_inner, core.tell
+        parts = core.services, core.recorder, core.companions, core.work, core.session
         return (Subagents(*parts, places),)
 
     return Feature(companions)
