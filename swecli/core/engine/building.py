@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from swecli.core.engine.command_tools import CommandTools
@@ -17,11 +15,12 @@ from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.inner import Parent
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.jobs import JobWatch
+from swecli.core.engine.mode_choice import ModeChoice
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.model_offers import ModelOffers
 from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.notes import Notes, standing_facts
+from swecli.core.engine.notes import Notes
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.plan import Plans
 from swecli.core.engine.prompt_record import PromptRecord
@@ -33,7 +32,6 @@ from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
 from swecli.core.engine.work import Work
 from swecli.core.protocol.events import MAIN
-from swecli.core.protocol.messages import Message
 
 
 class SessionParts(Struct, frozen=True):
@@ -45,6 +43,7 @@ class SessionParts(Struct, frozen=True):
     offers: ModelOffers
     sandbox: SandboxWatch
     jobs: JobWatch
+    modes: ModeChoice
     calls: ToolCalls
     command_tools: CommandTools
     plans: Plans
@@ -68,7 +67,7 @@ def session_parts(
     made.items.after = models.switch_as_planned
     sandbox = SandboxWatch(workspace, permissions, settings, recorder)
     notes = Notes(recorder)
-    jobs = JobWatch(workspace, settings.now.process_limit, recorder, notes)
+    jobs = JobWatch(workspace, settings.now.process_limit, recorder, notes, work)
     offered = OfferedTools(toolset, settings, recorder, notes)
     decisions = Decisions(permissions, workspace, settings, recorder.state)
     consents = Consents(decisions, permissions, workspace, recorder, requests, sandbox, companions)
@@ -102,11 +101,7 @@ def session_parts(
         own,
     )
 
-    def coming() -> Sequence[Message]:
-        facts = standing_facts(recorder, unattended=context.unattended)
-        return notes.preview((*facts, offered.statement))
-
-    inspection = Inspection(context, settings, access.price, recorder, connection, coming)
+    inspection = Inspection(context, settings, access.price, recorder, connection, offered.coming)
     prices = EditPrices(context, access.price, recorder, connection, made.plans, made.changes, inspection)
     return SessionParts(
         core,
@@ -115,6 +110,7 @@ def session_parts(
         ModelOffers(access, services.catalog, recorder, connection),
         sandbox,
         jobs,
+        ModeChoice(permissions.policy, recorder, requests),
         calls,
         CommandTools(permissions, recorder, work, core.scheduler),
         Plans(workspace.cwd, settings, recorder),

@@ -264,6 +264,10 @@ MOST_MASKED = 12
 """Masked paths that the state names."""
 
 
+CHECK_SECONDS = 1.0
+"""Longest wait for a check of the sandbox that nothing depends on yet, in seconds."""
+
+
 class SandboxWatch:
     """The session's view of the workspace's sandbox."""
 
@@ -291,10 +295,10 @@ class SandboxWatch:
         """Start the check in the background."""
         self._task = asyncio.create_task(self._check())
 
-    async def checked(self, seconds: float) -> None:
-        """Wait up to ``seconds`` for a running check."""
+    async def checked(self) -> None:
+        """Wait for a running check, ``CHECK_SECONDS`` at most."""
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=seconds)
+            await asyncio.wait({self._task}, timeout=CHECK_SECONDS)
 
     async def stop(self, *, last: bool) -> None:
         """Wait for background tasks, which hold open files. ``last``: no other session uses the sandbox, so that a

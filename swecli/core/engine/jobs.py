@@ -16,6 +16,8 @@ from swecli.core.engine.results import Results
 from swecli.core.engine.services import Workspace
 from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.tool_calls import LiveOutput
+from swecli.core.engine.transcripts import agent_transcript
+from swecli.core.engine.work import Work
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.commands import RunShell
 from swecli.core.protocol.events import (
@@ -40,9 +42,10 @@ _NAMED = 8
 class JobWatch(Companion):
     """Creates and follows the jobs of a session."""
 
-    def __init__(self, workspace: Workspace, processes: int, recorder: Recorder, notes: Notes) -> None:
+    def __init__(self, workspace: Workspace, processes: int, recorder: Recorder, notes: Notes, work: Work) -> None:
         self._recorder = recorder
         self._notes = notes
+        self._work = work
         known = recorder.state.jobs
         self.jobs = Jobs(self._changed, workspace.output_folder, len(known) + 1, processes)
         self._lost = [job for job in known.values() if job.status == "running"]
@@ -80,13 +83,33 @@ class JobWatch(Companion):
         lines = [f"{info.id} `{_short(info.command)}` is running." for info in running]
         return "\n".join(["Background jobs (the tool job reads or stops one):", *lines[-_NAMED:]])
 
-    def stop_soon(self, job: str) -> None:
-        """Stop a job; an event reports its end."""
-        stopping = asyncio.create_task(self._stop(job))
-        self._stopping.add(stopping)
-        stopping.add_done_callback(self._stopping.discard)
+    async def output(self, job: str) -> str:
+        """Output of a job, with the middle of long output removed; of a subagent its transcript.
 
-    async def _stop(self, job: str) -> None:
+        Raises:
+            JobsError: no such job exists.
+        """
+        transcript = await asyncio.to_thread(agent_transcript, self._recorder, job)
+        return transcript if transcript is not None else await self.jobs.output(job)
+
+    async def stop(self, job: str) -> JobInfo:
+        """End all processes of a job, or a subagent, and return its final state.
+
+        Raises:
+            JobsError: no such job exists.
+        """
+        await self._work.beside_ended(job)
+        agents = agent_jobs(self._recorder.state.agents.values())
+        return next((agent for agent in agents if agent.id == job), None) or await self.jobs.stop(job)
+
+    def stop_soon(self, job: str) -> None:
+        """Stop a job or a subagent; an event reports its end."""
+        if not self._work.stop_beside(job):
+            stopping = asyncio.create_task(self._stopped(job))
+            self._stopping.add(stopping)
+            stopping.add_done_callback(self._stopping.discard)
+
+    async def _stopped(self, job: str) -> None:
         try:
             await self.jobs.stop(job)
         except JobsError as error:

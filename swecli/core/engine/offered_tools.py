@@ -12,15 +12,15 @@ from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.deferral import Candidate, DeferralManager
 from swecli.core.context_management.note_topics import CHANGED_TOOLS, NEW_TOOLS, TOOLS
 from swecli.core.context_management.prompts import harmless, note
-from swecli.core.engine.notes import Notes, Statement, add_note
+from swecli.core.engine.notes import Notes, Statement, add_note, standing_facts
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Mentionable, PromptTemplate, Toolset
 from swecli.core.engine.settings import Settings
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.types import Announcement, ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
-from swecli.core.protocol.messages import TextPart
-from swecli.core.tools.registry import AnyTool, schema_of
+from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.tools.registry import AnyTool, schema_of, small_schemas
 from swecli.core.tools.session_tools import ToolSearch
 
 SEARCH = "tool search"
@@ -123,6 +123,11 @@ class OfferedTools:
         """Basis of the newest decision: the registry's revision, the model, its window, the rewrites of the
         conversation."""
 
+    def coming(self) -> tuple[Message, ...]:
+        """Notes that the next request would have in addition."""
+        facts = standing_facts(self._recorder, unattended=self._context.unattended)
+        return self._notes.preview((*facts, self.statement))
+
     @property
     def statement(self) -> Statement:
         """The fact that tools are withheld, if any are."""
@@ -144,7 +149,9 @@ class OfferedTools:
         self._instructions[source] = text
         self._instructed = -1
 
-    def offer(self, source: str, prompts: Sequence[PromptTemplate], mentionables: Sequence[Mentionable]) -> None:
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
         """Replace the prompts and mentionables of a source."""
         self._prompts[source] = tuple(prompts)
         self._mentionables[source] = tuple(mentionables)
@@ -186,6 +193,12 @@ class OfferedTools:
     def adopt(self) -> None:
         """Restore the model's tool list from the record."""
         self._measure_with(self._recorder.state.offered.values())
+
+    def restore(self) -> None:
+        """Offer a resumed session's model its earlier tools, because they are the beginning of every request."""
+        prefix, tools, offered = self._recorder.cache.prefix, self._tools, self._recorder.state.offered
+        if prefix is not None and tools.restore([part.name for part in prefix.tools if part.name not in offered]):
+            self._context.adopt_tools(tools.schemas(), small_schemas(tools))
 
     def _measure_with(self, offered: Iterable[ToolDefinition]) -> None:
         places: dict[str, list[str]] = {}

@@ -25,6 +25,7 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import NoticeLevel
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.run_command import RunCommand
 
 if TYPE_CHECKING:
     from swecli.core.protocol.result import Kept
@@ -206,6 +207,13 @@ class Toolset(Struct, frozen=True):
 
     tools: ToolRegistry
     context: ContextManager
+
+    def adjust(self, now: Adjustable) -> None:
+        """Adopt the settings from which they were made."""
+        self.context.adjust(now.context_limits, now.advice)
+        command = self.tools.get(RunCommand.name)
+        if isinstance(command, RunCommand):
+            command.seconds = now.command_timeout
 
 
 class Services(Struct, frozen=True):
