@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from swecli.core.engine.attachments import words_of
 from swecli.core.engine.core import Core
 from swecli.core.engine.invoked import NotInvoked, invocation_of
+from swecli.core.engine.joining import Begun
 from swecli.core.engine.mode_choice import ModeChoice
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
-from swecli.core.engine.turn import Begun, Turn
+from swecli.core.engine.turn import Turn
 from swecli.core.engine.work import add_user_message, enqueue, take_first
 from swecli.core.protocol.commands import CarryOut, Invoke, Steer, Submit
 from swecli.core.protocol.events import ItemStarted, Notice, Queued, TodosChanged, TurnStarted
@@ -120,7 +121,7 @@ class Inbox:
         text, mentions = "", ()
         if isinstance(message, Submit | Queued):
             text, mentions = message.text, words_of(message)
-        turn = Turn(self._core, self._core.companions, Begun(item, text, mentions, invocation))
+        turn = Turn(self._core, Begun(item, text, mentions, invocation))
         if services.workspace.checkpoints is not None:
             services.workspace.checkpoints.start()
         self._work.begin(turn.run())

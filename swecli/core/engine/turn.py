@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
-
-from msgspec import Struct
-from msgspec.structs import replace
+from typing import Literal
 
 from swecli.core.context_management.context_manager import PreparedRequest
-from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
-from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_AGAIN, SEARCHES_USED
-from swecli.core.context_management.projection import project, watermarks
-from swecli.core.engine.attachments import attach, words_of
-from swecli.core.engine.companion import Companions, Joined, Refused, Step, TurnStopped
+from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER
+from swecli.core.engine.companion import Step, TurnStopped
 from swecli.core.engine.core import Core
-from swecli.core.engine.invoked import Invoking, NotInvoked
+from swecli.core.engine.joining import Begun, Joining
 from swecli.core.engine.meter import FILLING
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -27,29 +20,21 @@ from swecli.core.engine.model_call import (
     StepAccount,
     cap_reached,
     has_content,
-    speaker,
-    why_not_again,
 )
-from swecli.core.engine.notes import Statement
+from swecli.core.engine.next_request import NextRequest
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
-from swecli.core.engine.work import absorb_steering, edit_queue
-from swecli.core.llm.remedies import GO_ON_LATER
+from swecli.core.engine.turn_ends import ended_by, failed, last_word
 from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
 from swecli.core.protocol.events import (
-    ANSWER_CUT,
     ItemCompleted,
     Notice,
     Rewound,
     StepStarted,
     TurnEnded,
-    TurnOutcome,
 )
-from swecli.core.protocol.messages import Message, TextPart, ToolResultPart
+from swecli.core.protocol.messages import Message, ToolResultPart
 from swecli.figures import plural
-
-if TYPE_CHECKING:
-    from swecli.core.extensions.markdown_commands import Invocation
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
@@ -59,38 +44,19 @@ EMPTY_LIMIT = 2
 """Consecutive empty answers that end the turn."""
 
 
-class Begun(Struct, frozen=True):
-    """The message that begins a turn; with an ``invocation`` its text is made from that first."""
-
-    item: str
-    text: str = ""
-    mentions: Sequence[str] = ()
-    invocation: Invocation | None = None
-
-    @property
-    def typed(self) -> str:
-        """The user's own words: a command's expanded text comes from the project."""
-        return self.text if self.invocation is None else self.invocation.title
-
-    @property
-    def words(self) -> Sequence[str]:
-        """The words that mention files and other things to attach."""
-        return self.mentions if self.invocation is None else self.invocation.mentions
-
-
 class Turn:
     """One turn, from the user's message to the last answer. ``run`` returns when it is over, whatever the outcome;
     cancelling its task interrupts it."""
 
-    def __init__(self, core: Core, companions: Companions, message: Begun) -> None:
+    def __init__(self, core: Core, message: Begun) -> None:
         self._core = core
         self._services = core.services
         self._recorder = core.recorder
-        self._companions = companions
+        self._companions = core.companions
         self._message = message
-        self._screened: set[tuple[str, str]] = set()
-        """Steering messages that the companions have allowed, by id and text: the user may edit them meanwhile."""
+        self._joining = Joining(core)
         self._account = StepAccount(core.services.toolset.context, core.services.access.price, core.recorder)
+        self._requests = NextRequest(core, self._account)
         self._step = 0
         self._cuts = 0
         self._tried: set[Literal["rebuilt", "compacted"]] = set()
@@ -155,28 +121,19 @@ class Turn:
 
     async def _loop(self) -> TurnStopped:
         self._core.models.begin_turn()
-        message = self._message
-        text = message.text if message.invocation is None else await self._invoked(message.invocation)
-        try:
-            await self._companions.screen(text, first=True)
-        except Refused as refused:
-            raise TurnStopped("blocked", f"{refused.by} blocked your message: {refused}", "hook") from None
-        await self._core.models.ready()
-        if message.words:
-            await self._attach(message.words)
-        await self._companions.joined(Joined(text, message.typed, True))
+        await self._joining.begin(self._message)
         while True:
             if self._recorder.state.queue:
-                await self._take_steering()
+                await self._joining.steer()
             self._check_caps()
             await self._core.offered.settle(self._client.info)
             await self._services.toolset.context.settle(self._recorder.ledger, self._client.info)
             await self._services.toolset.context.count_at_server(self._recorder.ledger, self._client)
-            prepared = await self._prepared()
+            prepared = await self._requests.prepare()
             if await self._core.triggers.before_request(prepared, self._client):
                 await self._core.models.ready()  # another model may have waited for it
-                prepared = await self._prepared(changed=True)
-            prepared = self._with_warning(prepared)
+                prepared = await self._requests.prepare(changed=True)
+            prepared = self._requests.with_warning(prepared)
             self._check_caps()  # freeing space may have requested a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
@@ -185,7 +142,7 @@ class Turn:
                 raise TurnStopped("blocked", self._core.triggers.why_blocked(prepared), "context")
             if prepared.warning:
                 self._recorder.emit(Notice(prepared.warning, "warning", "context", about=FILLING))
-            self._check_left(prepared)
+            self._requests.check_left(prepared)
             await self._recorder.log.barrier()
             sent_at = self._services.time.clock()
             self._account.begin(self._step, prepared, self._client.info)
@@ -200,51 +157,7 @@ class Turn:
             await self._services.toolset.context.monitor.keep_ratios()
             await self._companions.after_step(Step(calls))
             if not calls and not await self._continues(message) and not await self._companions.stay(message):
-                return _ended_by(message)
-
-    async def _take_steering(self) -> None:
-        """Add the user's steering messages to the conversation."""
-        await self._screen_steering()
-        steering = absorb_steering(self._recorder)
-        if steering:
-            words = [word for one in steering for word in words_of(one)]
-            await self._attach(words)
-            text = "\n\n".join(one.text for one in steering)
-            await self._companions.joined(Joined(text, text, False))
-
-    async def _attach(self, words: Sequence[str]) -> None:
-        await self._core.offered.arrived(words)
-        cwd, known = self._services.workspace.cwd, self._core.offered.mentionables
-        await attach(self._recorder, self._core.scheduler, words, cwd, self._client.info, known)
-
-    async def _screen_steering(self) -> None:
-        """Let the companions check steering messages before they join; refused ones are removed."""
-        while self._companions.screens:
-            queue = self._recorder.state.queue
-            queued = next((one for one in queue if one.steer and (one.id, one.text) not in self._screened), None)
-            if queued is None:
-                return
-            try:
-                await self._companions.screen(queued.text, first=False)
-                self._screened.add((queued.id, queued.text))
-            except Refused as refused:
-                if queued not in self._recorder.state.queue:
-                    continue  # the user has edited or removed it
-                edit_queue(self._recorder, queued.id, None)
-                text = f"{refused.by[:1].upper()}{refused.by[1:]} blocked your message: {refused}"
-                self._recorder.emit(Notice(text, "warning", "hooks"))
-
-    async def _invoked(self, invocation: Invocation) -> str:
-        """Make the turn's first message from an invocation. Returns its text."""
-        if invocation.model:
-            self._core.models.lend(invocation.model)
-        try:
-            await Invoking(self._recorder, self._core.scheduler).send(self._message.item, invocation)
-        except NotInvoked as error:
-            outcome: TurnOutcome = "interrupted" if error.rejected else "error"
-            raise TurnStopped(outcome, str(error), "command") from error
-        parts = self._recorder.ledger.items[self._message.item].parts
-        return "".join(part.text for part in parts if isinstance(part, TextPart))
+                return ended_by(message)
 
     def _check_caps(self) -> None:
         limits = self._services.settings.now.limits
@@ -253,55 +166,6 @@ class Turn:
         reached = cap_reached(limits, self._recorder.state)
         if reached is not None:
             raise TurnStopped("limit", *reached)
-
-    def _check_left(self, prepared: PreparedRequest) -> None:
-        """Stop before a request that alone would exceed the cap."""
-        left, used = self._core.gateway.left(), prepared.budget.used
-        cap = self._services.settings.now.limits.max_tokens
-        if left is not None and used > left:
-            reason = f"the next request was not sent: {over_cap(used, left)} of {cap:,}"
-            raise TurnStopped("limit", reason, "max_tokens")
-
-    async def _prepared(self, *, changed: bool = False) -> PreparedRequest:
-        """The next request, with all that the model must be told; ``changed``: the view has just been cleared or
-        compacted."""
-        await self._companions.before_request()
-        self._core.notes.state(self._core.offered.statement)
-        if (search := self._services.toolset.context.web_search) is not None:
-            used_up = self._searches >= search.max_uses
-            self._core.notes.state(
-                Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else "", SEARCHES_AGAIN)
-            )
-        self._core.notes.flush()
-        prepared = self._built(changed=changed)
-        self._check_left(prepared)  # a summary would be as large as the request
-        await self._companions.check_request(prepared)
-        return prepared
-
-    def _with_warning(self, prepared: PreparedRequest) -> PreparedRequest:
-        """The request; one that passes the warning level for the first time tells the model so."""
-        if not self._core.notes.state_usage(prepared):
-            return prepared
-        self._core.notes.flush()
-        return replace(self._built(), warning=prepared.warning)
-
-    def _built(self, *, changed: bool = False) -> PreparedRequest:
-        self._services.toolset.context.bind(self._recorder.ledger, self._client.info)
-        messages = project(self._recorder.ledger)
-        prepared = self._services.toolset.context.prepare(
-            messages,
-            info=self._client.info,
-            effort=self._recorder.state.effort,
-            session=self._recorder.session,
-            watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
-        )
-        return prepared.after_searches(self._searches)
-
-    @property
-    def _searches(self) -> int:
-        """Searches of the provider in this turn so far."""
-        usage = self._account.usage
-        return (usage.web_searches or 0) if usage is not None else 0
 
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an
@@ -325,7 +189,7 @@ class Turn:
         if await self._can_retry(prepared, result):
             return None
         self._core.models.note_failure(result.error)
-        raise self._failure(result.error)
+        raise failed(result.error, self._client.info)
 
     async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
         """Remove the obstacle to a new request, if possible."""
@@ -346,7 +210,7 @@ class Turn:
         """Learn from the refusal of a too long request, and make the next one fit: built anew for the stated window, if
         that is enough, else after a compaction. Each is tried once. False if no request can fit."""
         await self._core.models.learn(error)
-        rebuilt = self._built()
+        rebuilt = self._requests.built()
         if "rebuilt" not in self._tried and rebuilt.fits and _asks_less(rebuilt.request, refused.request):
             # The provider may count more than swecli does.
             counted = self._services.toolset.context.weigh(refused.request, self._client.info).used
@@ -357,16 +221,6 @@ class Turn:
             return False
         self._tried.add("compacted")
         return await self._core.triggers.after_overflow(rebuilt, self._client)
-
-    def _failure(self, error: ProviderError) -> TurnStopped:
-        go_on = GO_ON_LATER if error.unreached else ""
-        advice = " ".join(filter(None, (why_not_again(error), error.hint, go_on)))
-        stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
-        reason = f"{speaker(error, self._client.info)}{error.message}{stop} {advice}".strip()
-        if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # used up by others meanwhile
-            return TurnStopped("limit", error.message, "max_tokens")
-        kind = "content_filter" if error.moderated else error.kind
-        return TurnStopped("blocked" if error.kind == "context_overflow" else "error", reason, kind)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
         if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):
@@ -386,12 +240,12 @@ class Turn:
 
     async def _continues(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""
-        await self._screen_steering()  # a blocked message is nothing to answer
+        await self._joining.screen_steering()  # a blocked message is nothing to answer
         if any(queued.steer for queued in self._recorder.state.queue):
             return True
         if message.response is not None and message.response.stop.kind == "pause":
             return True
-        if has_content(message) or _last_word(message):
+        if has_content(message) or last_word(message):
             self._empty = 0
             return False
         self._empty += 1
@@ -409,22 +263,3 @@ def _asks_less(request: ModelRequest, refused: ModelRequest) -> bool:
         return True
     most = refused.max_output_tokens
     return request.max_output_tokens is not None and (most is None or request.max_output_tokens < most)
-
-
-def _ended_by(message: Message) -> TurnStopped:
-    """The end of a turn with this answer. One that was cut is no result."""
-    cut = message.response is not None and message.response.stop.kind in ("length", "context_full")
-    return TurnStopped("limit", _last_word(message), ANSWER_CUT) if cut else TurnStopped("done", _last_word(message))
-
-
-def _last_word(message: Message) -> str:
-    kind = message.response.stop.kind if message.response else None
-    return _STOP_REASONS.get(kind or "end", "")
-
-
-_STOP_REASONS: dict[str, str] = {
-    "length": "the answer was cut at the output limit; say “continue” to get the rest",
-    "refusal": "the model refused to answer",
-    "content_filter": "the provider's content filter stopped the answer",
-    "context_full": "the context window was full; the answer may be incomplete",
-}
