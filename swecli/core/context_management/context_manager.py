@@ -114,7 +114,10 @@ class ContextManager:
         sees its ``small_tools`` in place of ``tools``; ``special_tools`` adds tools by the name of the model."""
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
+        self.texts = texts
+        """What a system prompt built in this run is made of."""
         self._prompt = SystemPrompt(tools, small_tools, special_tools, texts, self.limits)
+        self.earlier_prompt = self._prompt.earlier
         self._fixed: tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]] | None = None
         """What every request to this model has: prompt and tools."""
         self._root: tuple[object, object, int] | None = None
@@ -160,18 +163,9 @@ class ContextManager:
         """Continue a session with its system prompts, byte for byte. Only before its first request."""
         self._prompt_to_change().adopt_prompts(earlier)
 
-    @property
-    def texts(self) -> PromptTexts:
-        """What a system prompt built in this run is made of."""
-        return self._prompt.texts
-
     def prompt_of(self, info: ModelInfo) -> Prompt:
         """The system prompt of requests to this model."""
         return self._fixed_for(info)[1]
-
-    def earlier_prompt(self, info: ModelInfo) -> Prompt | None:
-        """The system prompt, if it is that of an earlier run."""
-        return self._prompt.earlier(info)
 
     def adopt_tools(self, tools: Sequence[ToolSchema], small_tools: Mapping[Profile, Sequence[ToolSchema]]) -> None:
         """Continue a session with its earlier tools. Only before its first request."""

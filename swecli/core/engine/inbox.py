@@ -116,12 +116,12 @@ class Inbox:
             recorder.emit(TodosChanged(()))  # a list that is done says nothing about the next request
         if invocation is not None:
             recorder.emit(ItemStarted(item, "user", "command", invocation.title))
-        elif isinstance(message, Submit | Queued):
+            begun = Begun(item, invocation.title, invocation.mentions, invocation)
+        else:
+            assert isinstance(message, Submit | Queued)
             add_user_message(recorder, item, message)
-        text, mentions = "", ()
-        if isinstance(message, Submit | Queued):
-            text, mentions = message.text, words_of(message)
-        turn = Turn(self._core, Begun(item, text, mentions, invocation))
+            begun = Begun(item, message.text, words_of(message))
+        turn = Turn(self._core, begun)
         if services.workspace.checkpoints is not None:
             services.workspace.checkpoints.start()
         self._work.begin(turn.run())

@@ -23,19 +23,11 @@ class Begun(Struct, frozen=True):
     """The message that begins a turn; with an ``invocation`` its text is made from that first."""
 
     item: str
-    text: str = ""
-    mentions: Sequence[str] = ()
+    typed: str
+    """The user's own words: a command's expanded text comes from the project."""
+    words: Sequence[str] = ()
+    """The words that mention files and other things to attach."""
     invocation: Invocation | None = None
-
-    @property
-    def typed(self) -> str:
-        """The user's own words: a command's expanded text comes from the project."""
-        return self.text if self.invocation is None else self.invocation.title
-
-    @property
-    def words(self) -> Sequence[str]:
-        """The words that mention files and other things to attach."""
-        return self.mentions if self.invocation is None else self.invocation.mentions
 
 
 class Joining:
@@ -49,7 +41,7 @@ class Joining:
 
     async def begin(self, message: Begun) -> None:
         """Let the first message join; its item has begun. Raises ``TurnStopped``: it is blocked, or can't be made."""
-        text = message.text if message.invocation is None else await self._invoked(message.item, message.invocation)
+        text = message.typed if message.invocation is None else await self._invoked(message.item, message.invocation)
         try:
             await self._core.companions.screen(text, first=True)
         except Refused as refused:
@@ -71,10 +63,8 @@ class Joining:
 
     async def _attach(self, words: Sequence[str]) -> None:
         await self._core.offered.arrived(words)
-        client = self._core.connection.client
-        assert client is not None  # a turn has a model
         cwd, known = self._core.services.workspace.cwd, self._core.offered.mentionables
-        await attach(self._recorder, self._core.scheduler, words, cwd, client.info, known)
+        await attach(self._recorder, self._core.scheduler, words, cwd, self._core.connection.answering.info, known)
 
     async def screen_steering(self) -> None:
         """Let the companions check steering messages before they join; refused ones are removed."""

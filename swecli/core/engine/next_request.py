@@ -12,7 +12,6 @@ from swecli.core.engine.companion import TurnStopped
 from swecli.core.engine.core import Core
 from swecli.core.engine.model_call import StepAccount
 from swecli.core.engine.notes import Statement
-from swecli.core.llm.types import ModelInfo
 
 
 class NextRequest:
@@ -48,7 +47,7 @@ class NextRequest:
         return replace(self.built(), warning=prepared.warning)
 
     def built(self, *, changed: bool = False) -> PreparedRequest:
-        info = self._info
+        info = self._core.connection.answering.info
         self._context.bind(self._recorder.ledger, info)
         messages = project(self._recorder.ledger)
         prepared = self._context.prepare(
@@ -73,9 +72,3 @@ class NextRequest:
         """Searches of the provider in this turn so far."""
         usage = self._account.usage
         return (usage.web_searches or 0) if usage is not None else 0
-
-    @property
-    def _info(self) -> ModelInfo:
-        client = self._core.connection.client
-        assert client is not None  # a turn has a model
-        return client.info

@@ -227,7 +227,14 @@ class Session:
     def send(self, command: Command) -> None:
         """Carry out or start a command. Called on the event loop; never blocks and never raises; results arrive as
         events."""
-        if not self._closed and not self._heard(command):
+        if self._closed:
+            return
+        try:
+            heard = self._companions.heard(command)
+        except Exception as defect:  # noqa: BLE001 - a defect is reported, and the session acts on the command
+            heard = False  # front-ends can do nothing about it
+            self._tell_defect(defect)
+        if not heard:
             self._handlers[type(command)](command)
 
     def _begin_inside(self, relay: Relay, services: Services, model: str, folder: Path | None) -> Session:
@@ -246,14 +253,6 @@ class Session:
         """The newest text of the model; empty if there is none."""
         said = (message.text for message in reversed(self.view.messages) if message.role == "assistant")
         return next((text.strip() for text in said if text.strip()), "")
-
-    def _heard(self, command: Command) -> bool:
-        """Whether a companion has acted on it alone. One that fails has not: front-ends can do nothing about it."""
-        try:
-            return self._companions.heard(command)
-        except Exception as defect:  # noqa: BLE001 - a defect is reported, and the session acts on the command
-            self._tell_defect(defect)
-            return False
 
     def _tell_defect(self, defect: BaseException) -> None:
         self._services.store.report_defect(defect)

@@ -25,7 +25,7 @@ from swecli.core.engine.next_request import NextRequest
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.turn_ends import ended_by, failed, last_word
-from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
+from swecli.core.llm.types import ModelRequest, ProviderError
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
@@ -50,6 +50,7 @@ class Turn:
 
     def __init__(self, core: Core, message: Begun) -> None:
         self._core = core
+        self._connection = core.connection
         self._services = core.services
         self._recorder = core.recorder
         self._companions = core.companions
@@ -113,12 +114,6 @@ class Turn:
             self._recorder.emit(Rewound(self._message.item, NOT_SENT, self._message.typed))
             self._unmeasured = True
 
-    @property
-    def _client(self) -> ModelClient:
-        client = self._core.connection.client
-        assert client is not None  # a turn begins only with a model, and no command removes it
-        return client
-
     async def _loop(self) -> TurnStopped:
         self._core.models.begin_turn()
         await self._joining.begin(self._message)
@@ -126,11 +121,11 @@ class Turn:
             if self._recorder.state.queue:
                 await self._joining.steer()
             self._check_caps()
-            await self._core.offered.settle(self._client.info)
-            await self._services.toolset.context.settle(self._recorder.ledger, self._client.info)
-            await self._services.toolset.context.count_at_server(self._recorder.ledger, self._client)
+            await self._core.offered.settle(self._connection.answering.info)
+            await self._services.toolset.context.settle(self._recorder.ledger, self._connection.answering.info)
+            await self._services.toolset.context.count_at_server(self._recorder.ledger, self._connection.answering)
             prepared = await self._requests.prepare()
-            if await self._core.triggers.before_request(prepared, self._client):
+            if await self._core.triggers.before_request(prepared, self._connection.answering):
                 await self._core.models.ready()  # another model may have waited for it
                 prepared = await self._requests.prepare(changed=True)
             prepared = self._requests.with_warning(prepared)
@@ -145,14 +140,14 @@ class Turn:
             self._requests.check_left(prepared)
             await self._recorder.log.barrier()
             sent_at = self._services.time.clock()
-            self._account.begin(self._step, prepared, self._client.info)
+            self._account.begin(self._step, prepared, self._connection.answering.info)
             answered = await self._answered(prepared)
             if answered is None:
                 continue
             message, calls = answered.message, answered.calls
             self._core.meter.report_cache_miss(prepared, message, sent_at)
             await self._run_tools(message, calls)
-            await self._services.toolset.context.settle(self._recorder.ledger, self._client.info)
+            await self._services.toolset.context.settle(self._recorder.ledger, self._connection.answering.info)
             self._finish_step()
             await self._services.toolset.context.monitor.keep_ratios()
             await self._companions.after_step(Step(calls))
@@ -170,12 +165,14 @@ class Turn:
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an
         overloaded model."""
-        result = await self._core.asking.ask(self._client, prepared, self._core.models.has_fallback)
+        result = await self._core.asking.ask(self._connection.answering, prepared, self._core.models.has_fallback)
         if isinstance(result, AnswerCompleted):
             message, full = result.message, None
             self._account.answered(message.response.usage if message.response else None)
             if not has_content(message):
-                full = silent_overflow(message, prepared.request.max_output_tokens, prepared.budget, self._client.info)
+                full = silent_overflow(
+                    message, prepared.request.max_output_tokens, prepared.budget, self._connection.answering.info
+                )
             if full is None:
                 self._cuts = 0
                 self._tried.clear()
@@ -189,7 +186,7 @@ class Turn:
         if await self._can_retry(prepared, result):
             return None
         self._core.models.note_failure(result.error)
-        raise failed(result.error, self._client.info)
+        raise failed(result.error, self._connection.answering.info)
 
     async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
         """Remove the obstacle to a new request, if possible."""
@@ -199,7 +196,7 @@ class Turn:
             return await self._makes_fit(prepared, error)
         if isinstance(result, AnswerInterrupted):
             self._cuts += 1
-            if await self._core.asking.wait(error, self._client.info, self._cuts, CUT_LIMIT):
+            if await self._core.asking.wait(error, self._connection.answering.info, self._cuts, CUT_LIMIT):
                 return True
         if not self._core.models.fall_back(error):
             return False
@@ -213,14 +210,14 @@ class Turn:
         rebuilt = self._requests.built()
         if "rebuilt" not in self._tried and rebuilt.fits and _asks_less(rebuilt.request, refused.request):
             # The provider may count more than swecli does.
-            counted = self._services.toolset.context.weigh(refused.request, self._client.info).used
+            counted = self._services.toolset.context.weigh(refused.request, self._connection.answering.info).used
             if (error.prompt_tokens or 0) * rebuilt.budget.used < rebuilt.budget.block_at * max(1, counted):
                 self._tried.add("rebuilt")
                 return True
         if "compacted" in self._tried:
             return False
         self._tried.add("compacted")
-        return await self._core.triggers.after_overflow(rebuilt, self._client)
+        return await self._core.triggers.after_overflow(rebuilt, self._connection.answering)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
         if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):
@@ -250,7 +247,7 @@ class Turn:
             return False
         self._empty += 1
         if self._empty >= EMPTY_LIMIT:
-            advice = f"Try again, or switch models. {hint(self._client.info)}".strip()
+            advice = f"Try again, or switch models. {hint(self._connection.answering.info)}".strip()
             raise TurnStopped("error", f"the model gave two empty answers in a row. {advice}", "empty")
         self._core.notes.add("Empty answer", EMPTY_ANSWER, EMPTY)
         self._recorder.emit(Notice("The model gave an empty answer; asking again.", "warning", "model"))

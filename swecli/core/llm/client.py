@@ -23,6 +23,7 @@ from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, encoded
+from swecli.core.llm.per_message import ListPerMessage
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, Translations, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.quarantine import Quarantine
@@ -35,7 +36,7 @@ from swecli.core.llm.sent_images import (
     NOTICE,
     REJECTED,
     ImageFit,
-    RequestImages,
+    images_in,
     named,
     refuses_images,
     without_images,
@@ -174,7 +175,7 @@ class HttpModelClient:
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
         self._quarantine = Quarantine(config.target.refused, config.target.origin.host)
-        self._images = RequestImages()
+        self._images = ListPerMessage(images_in)
         self._image_fit = ImageFit(config.target.dialect.images)
         self._told_images: set[str] = set()
         self._documents = SentDocuments(reads=_reads_documents(config.info, config.target))
@@ -268,7 +269,7 @@ class HttpModelClient:
             from swecli.core.llm.text_tools import as_text
 
             request = as_text(request)
-        images = self._images.of(request)
+        images = self._images.all_of(request.messages)
         if not images:
             return self._quarantine.apply(request)
         if self._is_blind:
@@ -298,7 +299,7 @@ class HttpModelClient:
         conversation."""
         from swecli.core.llm.text_tools import TextCallStream, uncounted
 
-        if self._is_blind and not self._told_blind and self._images.of(request):
+        if self._is_blind and not self._told_blind and self._images.all_of(request.messages):
             self._told_blind = True
             yield StreamNotice(NOTICE)
         for sentence in (*self._unfit_images(request), *self._documents.news(request)):
@@ -329,7 +330,7 @@ class HttpModelClient:
                         event = StreamNotice(self._masker.mask_cut(change)) if change else Failed(error)
                     if isinstance(event, Finished | Failed):
                         whole, sent = isinstance(event, Finished), self._acceptable(request)
-                        for name in self._quarantine.settle(self._images.of(sent), answered=whole):
+                        for name in self._quarantine.settle(self._images.all_of(sent.messages), answered=whole):
                             if trouble := self._learn(name):
                                 yield StreamNotice(trouble)
                         news = self._quarantine.to_record(request, sent) if whole else _NO_NEWS
@@ -349,7 +350,7 @@ class HttpModelClient:
 
     def _unfit_images(self, request: ModelRequest) -> list[str]:
         """A sentence for each image that exceeds the server's limits, once."""
-        images = self._images.of(request)
+        images = self._images.all_of(request.messages)
         if self._is_blind or not images:
             return []
         reasons = self._image_fit.reasons(images)
@@ -391,7 +392,7 @@ class HttpModelClient:
                 return FORMAT_REFUSED.format(error.message[:200])
         if request.tools and not self._tools_as_text and refuses_tools(error):
             return self._describe_tools(REFUSES_TOOLS)
-        if not self._is_blind and self._images.of(request) and refuses_images(error):
+        if not self._is_blind and self._images.all_of(request.messages) and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
         if dropping := self._let_drop(error, wire, request):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import is_
 from typing import Generic, TypeVar
 
@@ -31,6 +32,13 @@ class PerMessage(Generic[_T]):
                 values.append(self._values[index] if index is not None else self._make(message))
             self._messages, self._values = messages, values
         return self._values
+
+
+class ListPerMessage(PerMessage[Sequence[_T]]):
+    """A list of each message, as of its images, and all of them in order."""
+
+    def all_of(self, messages: tuple[Message, ...]) -> list[_T]:
+        return list(chain.from_iterable(self.of(messages)))
 
 
 def _common(before: Sequence[Message], now: Sequence[Message]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
-from itertools import chain
 
 import msgspec
 from msgspec import structs
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from swecli.core.llm.bound_thoughts import refused_from
 from swecli.core.llm.errors import COMPLAINTS, WireError
-from swecli.core.llm.per_message import PerMessage
+from swecli.core.llm.per_message import ListPerMessage
 from swecli.core.llm.refused_fields import IMAGE_REFUSAL
 from swecli.core.llm.refused_parts import (
     ARGUMENTS,
@@ -28,7 +27,7 @@ from swecli.core.llm.refused_parts import (
 )
 from swecli.core.llm.sent_images import (
     REJECTED,
-    RequestImages,
+    images_in,
     images_of,
     is_about_images,
     named,
@@ -65,8 +64,8 @@ class Quarantine:
         """Ids of messages whose thoughts the server refused in this run."""
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
-        self._images_of = RequestImages()
-        self._reported = PerMessage(lambda message: _refused_before(message, host))
+        self._images_of = ListPerMessage(images_in)
+        self._reported = ListPerMessage(lambda message: _refused_before(message, host))
 
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
         """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty
@@ -148,12 +147,12 @@ class Quarantine:
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         refused = self._images.union(image.data for image in self._suspects)
-        names = {name for name in self._recorded(request) if name.startswith(IMAGE_REFUSAL)}
+        names = {name for name in set(self._reported.all_of(request.messages)) if name.startswith(IMAGE_REFUSAL)}
         if refused or self._earlier or names:
             request = without_images(
                 request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image, names) else ""
             )
-        recorded = self._recorded(request)
+        recorded = set(self._reported.all_of(request.messages))
         thoughtless, parts = self._thoughtless | recorded, {name for name in recorded if name.startswith(PART)}
         if not self._parts and not thoughtless:
             return request
@@ -164,9 +163,10 @@ class Quarantine:
     def to_record(self, request: ModelRequest, sent: ModelRequest) -> ProviderReport:
         """What the server refused as far as no answer in the request says so, and what ``sent`` lacks that it has
         accepted before."""
-        recorded = self._recorded(request)
+        recorded = set(self._reported.all_of(request.messages))
         new = self._thoughtless - recorded
-        given, there = self._images_of.of(request), {image.data for image in self._images_of.of(sent)}
+        given = self._images_of.all_of(request.messages)
+        there = {image.data for image in self._images_of.all_of(sent.messages)}
         refused = [refusal_name(image) for image in given if image.data in self._images]
         refused += [f"{PART}{_digest(part)}" for part in self._parts]
         dropped = [image for image in given if image.data in self._accepted and image.data not in there]
@@ -176,10 +176,6 @@ class Quarantine:
             refused=tuple(dict.fromkeys(name for name in refused if name not in recorded)),
             reduced=f"swecli no longer sends {named(dropped)}" if dropped else "",
         )
-
-    def _recorded(self, request: ModelRequest) -> set[str]:
-        """Ids of messages whose thoughts were refused, and names of refused parts, by the answers that came after."""
-        return set(chain.from_iterable(self._reported.of(request.messages)))
 
     def _cleared(self, message: Message, thoughtless: Collection[str], refused: Collection[str]) -> Message:
         parts: Sequence[Part] = message.parts

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain
 from typing import Final
 
 from msgspec import structs
 from msgspec.structs import replace
 
 from swecli.core.llm.errors import WireError
-from swecli.core.llm.per_message import PerMessage
+from swecli.core.llm.per_message import ListPerMessage
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import DocumentPart, Message, Part, TextPart, ToolResultPart
 from swecli.lazy_pattern import lazy_pattern
@@ -100,15 +99,11 @@ class SentDocuments:
         self._accepted: set[str] = set()
         """Data of files that the server has answered."""
         self._told: set[str] = set()
-        self._documents = PerMessage(documents_in)
-
-    def _of(self, request: ModelRequest) -> list[DocumentPart]:
-        """All PDF files of a request in order."""
-        return list(chain.from_iterable(self._documents.of(request.messages)))
+        self._documents = ListPerMessage(documents_in)
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         """The request with texts in place of the files that the server does not get."""
-        documents = self._of(request)
+        documents = self._documents.all_of(request.messages)
         if not documents:
             return request
         if not self.reads:
@@ -125,13 +120,15 @@ class SentDocuments:
 
     def news(self, request: ModelRequest) -> list[str]:
         """A sentence about each reason for which files are sent as text, once for each file."""
-        new = [document for document in self._of(request) if document.data not in self._told]
+        new = [document for document in self._documents.all_of(request.messages) if document.data not in self._told]
         if not new:
             return []
         if not self.reads:
             self._told.update(document.data for document in new)
             return [NOTICE]
-        fitting = [document for document in self._of(request) if document.data not in self._refused]
+        fitting = [
+            document for document in self._documents.all_of(request.messages) if document.data not in self._refused
+        ]
         dropped = [document for document in _dropped(fitting) if document.data not in self._told]
         self._told.update(document.data for document in dropped)
         return [f"Sent as text: {named(dropped)}: {CROWDED}."] if dropped else []
@@ -144,14 +141,17 @@ class SentDocuments:
             return ""
         if error.kind != "too_large" and not _ABOUT_DOCUMENTS.search(f"{error.parameter} {error.words}".lower()):
             return ""
-        sent = self._of(request)
+        sent = self._documents.all_of(request.messages)
         return self._refuse([document for document in sent if document.data not in self._accepted] or sent, error)
 
     def suspect(self, error: WireError, request: ModelRequest) -> str:
         """The same for a complaint that does not name its cause, with files that the server has never accepted."""
         if error.kind != "bad_request" or error.status not in _STATUSES:
             return ""
-        return self._refuse([document for document in self._of(request) if document.data not in self._accepted], error)
+        return self._refuse(
+            [document for document in self._documents.all_of(request.messages) if document.data not in self._accepted],
+            error,
+        )
 
     def _refuse(self, documents: Sequence[DocumentPart], error: WireError) -> str:
         if not documents:
@@ -161,7 +161,7 @@ class SentDocuments:
 
     def settle(self, request: ModelRequest) -> None:
         """Note the files of an answered request, as sent."""
-        self._accepted.update(document.data for document in self._of(request))
+        self._accepted.update(document.data for document in self._documents.all_of(request.messages))
 
 
 def _dropped(documents: Sequence[DocumentPart]) -> Sequence[DocumentPart]:

@@ -6,14 +6,12 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.images import ImageLimits, dimensions
 from swecli.core.llm.errors import WireError
-from swecli.core.llm.per_message import PerMessage
 from swecli.core.llm.refused_fields import IMAGE_REFUSAL
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import ImagePart, Message, Part, TextPart, ToolResultPart
@@ -73,14 +71,9 @@ def images_of(parts: Iterable[Part]) -> list[ImagePart]:
     return images
 
 
-class RequestImages:
-    """The images of the requests of a growing conversation."""
-
-    def __init__(self) -> None:
-        self._images = PerMessage(lambda message: images_of(message.parts))
-
-    def of(self, request: ModelRequest) -> list[ImagePart]:
-        return list(chain.from_iterable(self._images.of(request.messages)))
+def images_in(message: Message) -> list[ImagePart]:
+    """All images of a message."""
+    return images_of(message.parts)
 
 
 def newest_images(request: ModelRequest) -> list[ImagePart]:

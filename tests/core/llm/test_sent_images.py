@@ -12,8 +12,9 @@ import pytest
 from swecli.core.images import ImageLimits
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.dialects import find_dialect
+from swecli.core.llm.per_message import ListPerMessage
 from swecli.core.llm.providers import Overrides, ProviderConfig, resolve
-from swecli.core.llm.sent_images import ImageFit, RequestImages, without_images
+from swecli.core.llm.sent_images import ImageFit, images_in, without_images
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamNotice
 from swecli.core.protocol.messages import ImagePart, ToolResultPart
 from tests.core.llm.histories import assistant, call, request, result, user
@@ -28,7 +29,7 @@ def image(number: int, edge: int = 10, characters: int = 0) -> ImagePart:
 
 
 def kept(conversation: ModelRequest, limits: ImageLimits) -> list[str]:
-    reasons = ImageFit(limits).reasons(RequestImages().of(conversation))
+    reasons = ImageFit(limits).reasons(ListPerMessage(images_in).all_of(conversation.messages))
     images = [part for message in conversation.messages for part in message.parts if isinstance(part, ImagePart)]
     return [part.name.removesuffix(".png") for part in images if part.data not in reasons]
 
@@ -47,7 +48,7 @@ def client_of(
 def test_a_single_image_over_a_limit_is_left_out_with_the_figures() -> None:
     limits = ImageLimits(characters=1_000_000, edge=500)
     conversation = talk(image(1, characters=1_200_000), image(2, edge=700), image(3))
-    reasons = ImageFit(limits).reasons(RequestImages().of(conversation))
+    reasons = ImageFit(limits).reasons(ListPerMessage(images_in).all_of(conversation.messages))
     assert kept(conversation, limits) == ["3"]
     sent = without_images(conversation, lambda part: reasons.get(part.data, ""))
     assert sent.messages[0].text == (
@@ -70,7 +71,7 @@ def test_an_image_counts_as_base64_and_not_as_a_file() -> None:
 def test_one_image_of_a_result_is_left_out_alone() -> None:
     limits = ImageLimits(edge=500)
     conversation = request(assistant(call("c")), result("c", "two pictures", image(1, edge=700), image(2)))
-    reasons = ImageFit(limits).reasons(RequestImages().of(conversation))
+    reasons = ImageFit(limits).reasons(ListPerMessage(images_in).all_of(conversation.messages))
     part = without_images(conversation, lambda part: reasons.get(part.data, "")).messages[1].parts[0]
     assert isinstance(part, ToolResultPart)
     assert part.images == (image(2),)
