@@ -12,7 +12,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -170,6 +170,22 @@ class Stop:
     def _end(self) -> None:
         if self.code is not None:
             hard_end(self.code)
+
+
+def run_until_stopped(work: Callable[[Stop], Coroutine[object, object, int]]) -> int:
+    """Run work on an event loop with a steady clock; the signals reach it through its ``Stop``. Returns its result."""
+    stop = Stop()
+
+    async def run() -> int:
+        from swecli.steady_clock import keep_steady
+
+        keep_steady(asyncio.get_running_loop())
+        return await work(stop)
+
+    with stop.handled():
+        import asyncio
+
+        return asyncio.run(run())
 
 
 def hard_end(code: int) -> None:

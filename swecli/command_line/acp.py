@@ -15,7 +15,7 @@ from swecli.command_line.arguments import UsageError, editor_parser, launch_opti
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions
-from swecli.stopping import Stop
+from swecli.stopping import Stop, run_until_stopped
 
 if TYPE_CHECKING:
     from swecli.acp.agent import Stored
@@ -36,19 +36,10 @@ def acp(arguments: Sequence[str]) -> int:
     options = launch_options(chosen, os.environ, is_root=is_root())
     if is_terminal(sys.stdin):
         complain("swecli acp: waiting for an editor on standard input; docs/acp.md says how to set one up")
-    stop = Stop()
-    with stop.handled():
-        import asyncio
-
-        return int(asyncio.run(_serve(options, stop)))
+    return int(run_until_stopped(lambda stop: _serve(options, stop)))
 
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
-    from asyncio import get_running_loop
-
-    from swecli.steady_clock import keep_steady
-
-    keep_steady(get_running_loop())
     streams = take_streams()
     from swecli.acp.agent import StoredSessions, serve
     from swecli.app import open_session

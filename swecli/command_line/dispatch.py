@@ -36,7 +36,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, OutputFormat, StartError
 from swecli.output import Output, OutputClosed
 from swecli.own_files import REPLACED, replaced
-from swecli.stopping import Stop
+from swecli.stopping import Stop, run_until_stopped
 
 if TYPE_CHECKING:
     from swecli.core.answer_schema import AnswerSchema
@@ -112,11 +112,7 @@ async def _tool_batch() -> int:
 
 
 def run_headless(options: LaunchOptions) -> int:
-    stop = Stop()
-    with stop.handled():
-        import asyncio
-
-        return asyncio.run(_headless(options, stop))
+    return run_until_stopped(lambda stop: _headless(options, stop))
 
 
 async def _headless(options: LaunchOptions, stop: Stop) -> int:
@@ -128,9 +124,7 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
     from swecli.commands.registry import parse
     from swecli.headless.printers import never_began, start_failed
     from swecli.headless.run import run
-    from swecli.steady_clock import keep_steady
 
-    keep_steady(asyncio.get_running_loop())
     gc.freeze()
     gc.enable()
     if options.input_format == "text" and parse(options.prompt) is not None:

@@ -15,7 +15,7 @@ from swecli.command_line.arguments import launch_options, server_parser
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-from swecli.stopping import Stop
+from swecli.stopping import Stop, run_until_stopped
 
 if TYPE_CHECKING:
     from swecli.mcp_server.server import Stored
@@ -28,19 +28,10 @@ def serve(arguments: Sequence[str]) -> int:
     options = launch_options(server_parser().parse_args(arguments), os.environ, is_root=is_root())
     if is_terminal(sys.stdin):
         complain("swecli mcp serve: waiting for an MCP client on standard input; docs/mcp.md says how to set one up")
-    stop = Stop()
-    with stop.handled():
-        import asyncio
-
-        return int(asyncio.run(_serve(options, stop)))
+    return int(run_until_stopped(lambda stop: _serve(options, stop)))
 
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
-    from asyncio import get_running_loop
-
-    from swecli.steady_clock import keep_steady
-
-    keep_steady(get_running_loop())
     streams = take_streams()
     from swecli.app import open_session
     from swecli.assembly.checkpoints import settle_files
