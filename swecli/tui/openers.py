@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import Screen
-from swecli.core.protocol.commands import Rewind
-from swecli.safe_text import safe_line
 from swecli.tui import keymap
 from swecli.tui.dock.confirm import ask
+from swecli.tui.file_editing import edit_file
 from swecli.tui.prompt.box import Prompt
+from swecli.tui.rewinding import show_rewind
 from swecli.tui.setting_changes import keep_setting
 
 if TYPE_CHECKING:
-    from swecli.core.engine.rewind import RewindPoint
     from swecli.core.permissions.types import Rule
-    from swecli.core.protocol.events import NoticeLevel
     from swecli.tui.app import SwecliApp
 
 
@@ -90,45 +88,6 @@ def show_sessions(app: SwecliApp, words: str = "", *, everywhere: bool = False) 
         clock=app.wall,
     )
     app.main.open_list(page, words)
-
-
-def show_rewind(app: SwecliApp, words: str = "") -> None:
-    """List the user's messages to rewind to, unless a turn runs."""
-    from swecli.tui.screens.rewind import RewindPage, SessionPoints
-
-    port = app.session.port
-    if port is None or app.session.state.busy:
-        app.main.flash(
-            "A turn is running; press Esc to interrupt it, then rewind" if port else "The session is still opening"
-        )
-        return
-    app.main.open_list(RewindPage(SessionPoints(port), partial(_rewind_to, app), app.wall), words)
-
-
-def _rewind_to(app: SwecliApp, point: RewindPoint) -> None:
-    """Ask what to restore to its state before a message."""
-    from swecli.commands.rewind import changed_words, short, since
-    from swecli.core.context_management.edit_effects import price_words
-    from swecli.tui.dock.picker import Choice, Picker
-
-    app.main.close_list()
-    changed, port = changed_words(point), app.session.port
-    effect = port.prices.rewind(point.item) if port is not None else None
-    price = price_words(effect) if effect is not None else since(point)
-    choices = [
-        Choice("both", "Conversation and files", f"{price} · {changed}"),
-        Choice("conversation", "Conversation only", f"{price} · files are unchanged"),
-        Choice("files", "Files only", "the conversation is unchanged"),
-        Choice("no", "Cancel", "nothing changes"),
-    ]
-    choices = choices if point.files else [choices[1], choices[3]]
-
-    def picked(value: str) -> None:
-        if value == "both" or value == "conversation" or value == "files":
-            app.session.send(Rewind(point.item, value))
-
-    title = f"Rewind to before: {safe_line(short(point.text))}"
-    app.main.dock.show(Picker(title, choices, picked, narrow=False, cancelled=partial(show_rewind, app)))
 
 
 def show_jobs(app: SwecliApp, words: str = "") -> None:
@@ -203,42 +162,6 @@ async def switch_editing(app: SwecliApp) -> None:
     message = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
     app.main.prompt.use_vim(wanted == "vim")
     await keep_setting(app.main, app.program, "ui.editing", wanted, message)
-
-
-async def edit_file(app: SwecliApp, file: Path) -> None:
-    """Open one of the user's files in their editor, creating its folder if needed, and report the result in the
-    transcript."""
-    from swecli.core.atomic_text import make_private
-    from swecli.tui.external import ExternalError, open_file
-
-    try:
-        await asyncio.to_thread(make_private, file.parent)
-        before = await asyncio.to_thread(_stamp, file)
-        await open_file(app, file)
-        after = await asyncio.to_thread(_stamp, file)
-    except (ExternalError, OSError) as error:
-        _notice(app, f"{error}. The file is {file}", "warning")
-        return
-    if before == after:
-        _notice(app, f"{file} is unchanged.")
-        return
-    done = "Edited" if before and after else "Wrote" if after else "Deleted"
-    _notice(app, f"{done} {file} in your editor. New conversations (/clear) use the new version.")
-
-
-def _notice(app: SwecliApp, text: str, level: NoticeLevel = "info") -> None:
-    """Show a notice in the transcript."""
-    if (port := app.session.port) is not None:
-        port.notice(text, level)
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    """Fingerprint that changes when a file is written; None if there is no file."""
-    try:
-        about = file.stat()
-    except FileNotFoundError:
-        return None
-    return about.st_mtime_ns, about.st_size
 
 
 def _show_keys(app: SwecliApp, words: str) -> None:

@@ -15,7 +15,7 @@ from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCheckpointed, ItemStarted
 from swecli.core.protocol.messages import ToolCallPart
-from swecli.tui.openers import edit_file
+from swecli.tui.file_editing import edit_file
 from tests.support.fake_session import FakeSession
 from tests.support.inspected import Inspected
 from tests.tui.screens.test_context_screens import prepared

@@ -159,10 +159,6 @@ class SystemPrompt:
         self._fits: dict[str, bool] = {}
         """Whether they were made for the tools of this run."""
 
-    @property
-    def texts(self) -> PromptTexts:
-        return self._texts
-
     def adopt_tools(self, tools: Sequence[ToolSchema], small_tools: Mapping[Profile, Sequence[ToolSchema]]) -> None:
         """Replace the initial tools. Only before the first request."""
         self._tools, self._small_tools = tuple(tools), small_tools
