@@ -158,6 +158,15 @@ class Launch(Struct, frozen=True):
     """Those that the user added."""
 
 
+def folder_option(folder: Path) -> str:
+    """How a command line names the folder of a session, with a space before; empty for the present one."""
+    if folder == Path.cwd():
+        return ""
+    import shlex
+
+    return f" -C {shlex.quote(str(folder))}"
+
+
 def fresh_start(options: LaunchOptions) -> LaunchOptions:
     """Options for a new session of the same run, without those for the beginning of the first one."""
     return replace(options, prompt="", resume=None, continue_newest=False, fork=False, bundle=None, pick_session=False)

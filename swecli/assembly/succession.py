@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
-from swecli.launch import LaunchOptions, StartError, fresh_start
+from swecli.launch import LaunchOptions, StartError, folder_option, fresh_start
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -119,7 +119,7 @@ def resume_hint(options: LaunchOptions) -> str:
     """Command to continue a session of these options; empty if they store none."""
     if options.script is not None:
         return "swecli demo"
-    flags = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
+    flags = folder_option(options.cwd)
     if options.worktree:  # its folder may be removed, and is created again
         from swecli.core.worktrees import repository_of_tree
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from swecli.command_line.standard_streams import complain, print_lines, print_te
 from swecli.exit_codes import ExitCode
 from swecli.export.destination import FORMATS, DestinationError, ExportFormat, format_of, write_export
 from swecli.figures import plural
-from swecli.launch import LaunchOptions, StartError
+from swecli.launch import LaunchOptions, StartError, folder_option
 
 if TYPE_CHECKING:
     from swecli.core.sessions.portable import Portable
@@ -95,8 +94,8 @@ def import_session(arguments: Sequence[str]) -> int:
         complain(f"swecli: {line}")
     if session.cwd and session.cwd != str(folder):
         complain(f"swecli: it was made in {session.cwd}; the files it mentions may differ here.")
-    directory = "" if folder == Path.cwd() else f" -C {shlex.quote(str(folder))}"
-    return print_text(f"Imported {plural(turns, 'turn')}. Continue with: swecli{directory} -r {identifier}\n")
+    command = f"swecli{folder_option(folder)} -r {identifier}"
+    return print_text(f"Imported {plural(turns, 'turn')}. Continue with: {command}\n")
 
 
 def _read(path: Path) -> Portable:

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
@@ -26,7 +25,7 @@ from swecli.core.worktrees import (
     worktrees_folder,
 )
 from swecli.exit_codes import ExitCode
-from swecli.launch import LaunchOptions, StartError
+from swecli.launch import LaunchOptions, StartError, folder_option
 
 DECISIONS = "mcp.json"
 """In the data directory of a folder: the user's decisions about its MCP servers."""
@@ -149,8 +148,9 @@ def _ended(tree: WorkTree, name: str, environment: Mapping[str, str], alone: boo
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import write_trust
 
-    directory = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
-    goes_on = f" Continue with: swecli{directory} -w {name} -c" if options.store and options.headless else ""
+    goes_on = (
+        f" Continue with: swecli{folder_option(options.cwd)} -w {name} -c" if options.store and options.headless else ""
+    )
     if not alone:
         return f"The worktree {name} is kept: another swecli is using it."
     if keep_or_remove(tree, environment):
