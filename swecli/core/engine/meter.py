@@ -52,28 +52,27 @@ class Meter:
         self._context.bind(ledger, client.info)
         return self._context.measure(project(ledger), client.info)
 
-    def publish(self, budget: Budget) -> None:
-        """Publish this size. It is an estimate while servers start whose tools may still join."""
+    def publish(self, budget: Budget, *, exact: bool = False) -> None:
+        """Publish this size; ``exact``: its texts were counted, whatever its source. It is an estimate while servers
+        start whose tools may still join."""
         client, context = self._connection.client, self._context
         if client is None:
             return
         if budget.source == "measured" and self._tools.pending:
             budget = replace(budget, source="estimated")
         self._recorder.emit(ContextMeasured(budget))
-        self.in_doubt = self._check(budget, client.info.ref, exact=context.monitor.exact)
+        self.in_doubt = self._check(budget, client.info.ref, exact=exact or context.monitor.exact)
         for text in context.cut_instructions(client.info):
             about = f"{text.partition(' ')[0]} cut: {client.info.ref}"
             self._recorder.tell_once(Notice(text, "warning", "instructions", about=about))
 
     async def count_in_doubt(self) -> None:
         """Count exactly if the newest measure shows a problem based only on estimates."""
-        client, context, ledger = self._connection.client, self._context, self._recorder.ledger
+        client = self._connection.client
         if self.in_doubt and client is not None:
-            await context.count_exactly(project(ledger), client.info)
-            budget = context.measure(project(ledger), client.info)
-            self._recorder.emit(ContextMeasured(budget))
-            self._check(budget, client.info.ref, exact=True)
-            self.in_doubt = False
+            await self._context.count_exactly(project(self._recorder.ledger), client.info)
+            if (budget := self.size()) is not None:
+                self.publish(budget, exact=True)
 
     def _check(self, budget: Budget, model: str, *, exact: bool) -> bool:
         """Report problems in the measure of a request to ``model``, each once. An estimate (not ``exact``) is not

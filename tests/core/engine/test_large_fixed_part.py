@@ -113,3 +113,19 @@ async def test_a_block_names_compact_only_where_it_was_not_tried(tmp_path: Path)
             assert "/clear" in end.reason
             prepared = manager.prepare((Message("user", (TextPart(huge),), "u9"),), info=b.model.info)
             assert "/compact" in prepared.reason
+
+
+async def test_an_exact_count_is_an_estimate_while_a_server_starts(tmp_path: Path) -> None:
+    async with bench(script(32_000, 2), tmp_path, context=context(500)) as b:
+        await b.say("What is this?")
+        budget = b.session.view.budget
+        assert budget is not None
+        assert budget.source == "measured"
+        meter = b.session._context_parts.meter  # pyright: ignore[reportPrivateUsage]
+        b.session.tools.expect("a server")
+        meter.in_doubt = True
+        await meter.count_in_doubt()
+        counted = b.session.view.budget
+        assert counted is not None
+        assert (counted.source, meter.in_doubt) == ("estimated", False)
+        b.session.tools.drop("a server")
