@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Edited, Effect, edited, effect_of
 from swecli.core.context_management.fitting import Fitted, Room, with_references
 from swecli.core.context_management.forecast import CompactionRecord, Timeline
-from swecli.core.context_management.gateway import with_room_for_answer
 from swecli.core.context_management.items import (
     ENVIRONMENT,
     ContextItem,
@@ -29,19 +28,15 @@ from swecli.core.context_management.items import (
 )
 from swecli.core.context_management.ledger import RESULT
 from swecli.core.context_management.past import past_at
-from swecli.core.context_management.projection import project, project_with, watermarks
-from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
+from swecli.core.context_management.projection import project
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.settings import Settings
-from swecli.core.llm.client import HttpModelClient
+from swecli.core.engine.wire_preview import ComingNotes, WirePreview
 from swecli.core.llm.json_values import compact
-from swecli.core.llm.secrets import Masker, key_values
-from swecli.core.llm.text import clean
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.budget import Budget, is_tools, tools_of
 from swecli.core.protocol.context_events import ContextChange
-from swecli.core.protocol.messages import Message
 
 
 class Picture(Struct, frozen=True):
@@ -63,15 +58,15 @@ class Inspection:
         price: Price,
         recorder: Recorder,
         connection: Connection,
-        notes: Callable[[], Sequence[Message]],
+        coming: ComingNotes,
     ) -> None:
-        """``notes`` are the notes that the next request adds to the conversation."""
         self._context = context
         self._settings = settings
         self._price = price
         self._recorder = recorder
         self._connection = connection
-        self._notes = notes
+        preview = WirePreview(context, recorder, connection, coming)
+        self.wire, self.masked = preview.wire, preview.masked
 
     @property
     def revision(self) -> Hashable:
@@ -210,41 +205,6 @@ class Inspection:
         sent = text_sent(ledger, item.id) or ""
         said = original_text(ledger, item.id)
         return sent, said if said != sent else ""
-
-    def wire(self, draft: str = "") -> WireRequest | None:
-        """The next request as it would be sent, with ``draft`` as the user's message, compared with the previous one;
-        None without a model. Nothing is sent."""
-        client = self._connection.client
-        if client is None:
-            return None
-        ledger, context, state = self._recorder.ledger, self._context, self._recorder.state
-        messages = (*(project_with(ledger, draft) if draft else project(ledger)), *self._notes())
-        prepared = context.prepare(
-            messages,
-            info=client.info,
-            effort=state.effort,
-            session=self._recorder.session,
-            watermarks=watermarks(ledger, messages, changed=False),
-        )
-        request = with_room_for_answer(prepared.request, prepared.budget, client.info)
-        before, sizes = context.newest_request, self._sizes(client)
-        if isinstance(client, HttpModelClient):
-            wire = client.wire_request(request)
-            old = client.wire_request(before).body if before is not None else None
-            sections = sections_of(wire.body, sizes.text, old)
-            sections = adding_up(sections, prepared.budget.used)
-            url, text = client.config.shown_url + wire.path, clean(compact(wire.body))
-            return WireRequest(url, text, sections, True, prepared.budget.used, before is not None)
-        body = neutral_body(request)
-        sections = sections_of(body, sizes.text, neutral_body(before) if before is not None else None)
-        sections = adding_up(sections, prepared.budget.used)
-        return WireRequest("", compact_json(body), sections, False, prepared.budget.used, before is not None)
-
-    def masked(self, text: str) -> str:
-        """A text with the connection's keys, and anything that looks like a key, masked."""
-        client = self._connection.client
-        keys = key_values(client.config.headers) if isinstance(client, HttpModelClient) else frozenset[str]()
-        return Masker(keys).mask(text)
 
     def known(self, item: str) -> bool:
         return item in self._recorder.ledger.entries

@@ -16,7 +16,7 @@ from swecli.commands.base import Screen
 from swecli.core.context_management.compaction.plan import PlannedItem
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Effect
-from swecli.core.engine.inspection import Inspection, Picture
+from swecli.core.engine.inspection import Picture
 from swecli.core.llm.types import ModelRequest, ToolSchema
 from swecli.core.protocol.budget import TOOLS
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
@@ -497,9 +497,10 @@ async def test_the_chart_tells_new_from_cached_without_colours(monkeypatch: pyte
 
 
 async def test_without_a_model_the_screens_say_how_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = prepared(Inspected())
-    monkeypatch.setattr(Inspection, "picture", lambda self: None)
-    monkeypatch.setattr(Inspection, "wire", lambda self, draft="": None)
+    inspected = Inspected()
+    session = prepared(inspected)
+    monkeypatch.setattr(inspected.inspection, "picture", lambda: None)
+    monkeypatch.setattr(inspected.inspection, "wire", lambda draft="": None)
     session.draft_compaction = lambda: None  # type: ignore[attr-defined]
     async with running(session=session) as it:
         names: tuple[Screen, ...] = ("context", "wire", "compact")
