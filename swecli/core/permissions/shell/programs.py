@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 
 from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.expand import Situation, check_content, check_git_settings, check_name, check_tree
@@ -465,6 +466,35 @@ def _openssl(arguments: list[str], situation: Situation) -> None:
             raise UnprovenError(f"openssl {word} may do more than read")
 
 
+_SOCKETS = lazy_pattern(
+    r"[<>=!()]+|src|dst|sport|dport|state|exclude|and|or|not|all|connected|synchronized|bucket|big|established|syn-sent"
+    r"|syn-recv|fin-wait-[12]|time-wait|closed|close-wait|last-ack|listening|closing|[0-9a-fA-F.:*/\[\]]*[0-9:*][0-9a-fA-F.:*/\[\]]*"
+    r"|:[a-z][a-z0-9-]*"
+)
+"""A word of a filter of ``ss`` that names no machine."""
+_OPEN_CONNECTIONS = lazy_pattern(
+    r"[46]?(?:tcp|udp)?(?:@(?:localhost|[0-9.]+|\[[0-9a-f:]+\]))?(?::[0-9a-z,-]+)?", re.IGNORECASE
+)
+
+
+def _ss(arguments: list[str], situation: Situation) -> None:
+    """Shows connections; a name of a machine in its filter is looked up in the network."""
+    for word in arguments:
+        if not word.startswith("-") and not all(map(_SOCKETS.fullmatch, word.split())):
+            raise UnprovenError(f"ss may look up {word} in the network")
+    check_table("ss", tables().commands["ss"], arguments, situation)
+
+
+def _lsof(arguments: list[str], situation: Situation) -> None:
+    """Shows open files; a name of a machine behind ``-i`` is looked up in the network."""
+    for before, word in pairwise(("", *arguments)):
+        _, found, value = word.partition("i") if re.match("-[A-Za-z]", word) else ("", "", "")
+        value = value if found else word if re.fullmatch("-[A-Za-z]*i", before) and not word.startswith("-") else ""
+        if not _OPEN_CONNECTIONS.fullmatch(value):
+            raise UnprovenError(f"lsof may look up {word} in the network")
+    check_table("lsof", tables().commands["lsof"], arguments, situation)
+
+
 def _shellcheck(arguments: list[str], situation: Situation) -> None:
     """Reads scripts, and those that they source, of which it shows nothing but names."""
     if situation.rules.rules:
@@ -674,6 +704,8 @@ PROGRAMS: Mapping[str, Check] = {
     "git config": _git_config,
     "set": _set,
     "shellcheck": _shellcheck,
+    "ss": _ss,
+    "lsof": _lsof,
 }
 """Programs by name; the functions raise ``UnprovenError``."""
 
