@@ -27,7 +27,7 @@ from swecli.assembly.rules import require_rules, rule_notices
 from swecli.assembly.sandbox import require_sandbox
 from swecli.assembly.services import build_services, launch_of, workspace_mark
 from swecli.assembly.session_list import tidy_up
-from swecli.assembly.startup import Startup, flags_of, read_startup, require_trust, startup_of
+from swecli.assembly.startup import Startup, flags_of, read_startup, require_trust, startup_of, told_of_imports
 from swecli.assembly.storage import (
     Stored,
     give_back_free_blocks,
@@ -249,7 +249,8 @@ def _build(options: LaunchOptions) -> _Parts:
     plugins = (*files.problems, *told_broken(files.now.broken)) if files is not None else ()
     plugins = (grants, *plugins) if grants else plugins
     notices = (*startup.notices, *plugins, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
-    notices = (*settled, *notices)
+    broken = () if options.safe_mode else told_of_imports(startup, options.cwd)
+    notices = (*settled, *notices, *broken)
     return _Parts(
         services,
         features,

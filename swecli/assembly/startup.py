@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.config.load import ConfigError, Loaded, load
-from swecli.core.config.paths import Paths, project_folder, user_paths
+from swecli.core.config.paths import IMPORTED_SERVERS, Paths, project_folder, user_paths
 from swecli.core.config.trust import PendingItem, TrustReading, TrustState, read_trust
 from swecli.core.hooks.reading import HookReading, read_hooks
 from swecli.core.workspace.process import scrubbed_environment, secret_values
@@ -100,6 +100,16 @@ def read_startup(
     home = environment.get("HOME", "")
     hooks = read_hooks(cwd, loaded, reading, paths, home, plugins=plugins, safe=safe, vouched=vouched)
     return Startup(paths, loaded, reading, environment, hooks, plugins, problems)
+
+
+def told_of_imports(startup: Startup, cwd: Path) -> tuple[str, ...]:
+    """Sentences about what is broken in other programs' files of servers, which count only once they are imported.
+    Imports nothing if there is no such file."""
+    if not any(os.path.lexists(cwd / name) for name in IMPORTED_SERVERS):
+        return ()
+    from swecli.core.mcp.configured import importable
+
+    return importable(startup, cwd)[1]
 
 
 def _explained(error: ConfigError) -> str:

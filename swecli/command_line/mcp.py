@@ -232,10 +232,11 @@ def import_servers(arguments: Sequence[str]) -> int:
     parser.add_argument("--all", action="store_true", help="import all; without it, only list them")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="import this one")
     chosen = parser.parse_args(arguments)
-    from swecli.core.mcp.definitions import OTHER_FILES, as_json, read_file
+    from swecli.core.config.paths import IMPORTED_SERVERS
+    from swecli.core.mcp.definitions import as_json, read_file
 
     folder = working_directory(chosen.cwd)
-    files = [Path(chosen.file).absolute()] if chosen.file else [folder / name for name in OTHER_FILES]
+    files = [Path(chosen.file).absolute()] if chosen.file else [folder / name for name in IMPORTED_SERVERS]
     by_name: dict[str, ServerDefinition] = {}
     for file in files:
         servers, problems = read_file(file, "user")

@@ -217,6 +217,13 @@ def test_broken_files_that_are_only_imported_are_named_once(home: Path, capsys: 
         said = capsys.readouterr()
         for name, (_, told) in BROKEN.items():
             assert said.err.count(f"{name}{told}") == 1, said.err
+    script = home / "script.toml"
+    script.write_text('[[step]]\ntext = "done"\n')
+    options = LaunchOptions(cwd=home / "work", prompt="hello", headless=True, script=script, store=False)
+    assert run_headless(options) == 0
+    said = capsys.readouterr()
+    for name, (_, told) in BROKEN.items():
+        assert said.err.count(f"{name}{told}") == 1, said.err
     assert mcp(["list"]) == 0
     assert "1 server of other agents can be imported: swecli mcp import" in capsys.readouterr().out
     assert mcp(["import", "--all"]) == 0

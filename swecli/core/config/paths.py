@@ -13,6 +13,11 @@ OWN_SERVERS = "mcp.json"
 """The user's own MCP servers, in the configuration directory."""
 PROJECT_SERVERS = ".mcp.json"
 """A project's servers, in its folder."""
+IMPORTED_SERVERS = (
+    *(".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json", ".codex/config.toml"),
+    *("opencode.json", "opencode.jsonc"),
+)
+"""Other programs' files in a project's folder, whose servers are offered for import."""
 PASTES = "pastes"
 """Folder for large pastes as files, below that of a project."""
 PROJECT_FOLDER = ".swecli"

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from swecli.core.config.load import Loaded
-from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths, workspace_key
+from swecli.core.config.paths import IMPORTED_SERVERS, OWN_SERVERS, PROJECT_SERVERS, Paths, workspace_key
 from swecli.core.config.trust import TrustReading
 from swecli.core.extensions.plugins import Plugin, parts
 from swecli.core.mcp.definitions import (
-    OTHER_FILES,
     DefinitionError,
     ServerDefinition,
     bound,
@@ -76,7 +75,7 @@ def importable(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...], tup
     sentences about what is broken in their files."""
     found: dict[str, ServerDefinition] = {}
     problems: list[str] = []
-    for name in OTHER_FILES if read.trust.trusts else ():
+    for name in IMPORTED_SERVERS if read.trust.trusts else ():
         servers, told = read_file(cwd / name, "user")
         problems += told
         for server in servers:

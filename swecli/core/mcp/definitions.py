@@ -22,11 +22,6 @@ from swecli.lazy_pattern import lazy_pattern
 Transport = Literal["stdio", "http", "sse"]
 Scope = Literal["user", "project"]
 
-OTHER_FILES = (
-    *(".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json", ".codex/config.toml"),
-    *("opencode.json", "opencode.jsonc"),
-)
-"""Other programs' files, offered for import."""
 _NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _VARIABLE = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _FOREIGN = lazy_pattern(r"\$\{(?:(workspaceFolder|workspaceRoot)|(userHome)|(?:env|input):([^}]+))\}|\{env:([^}]+)\}")
