@@ -7,17 +7,75 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
+
+from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
 from swecli.core.llm.json_values import parse_object
 from swecli.core.llm.secrets import Masker, StreamMasker, key_values, masked_headers
+from swecli.lazy_pattern import lazy_pattern
 
 FOLDERS = 20
 """Newest runs that are kept."""
+
+
+MOST_COVERED = 32 * 1024 * 1024
+"""Bytes of an answer in which secrets are looked for across its pieces."""
+_EVENT = lazy_pattern(r"(?m)^((?:data:)?[ \t]*,?)(\{.*\})([ \t]*)$")
+"""A line of a stream: a server-sent event, or one JSON object."""
+_NEVER_SPLIT = frozenset(("id", "object", "model", "type", "role", "name", "finish_reason", "stop_reason", "event"))
+"""Fields that each event has whole."""
+
+
+class _Leaf(Struct):
+    """A text in an event: ``holder[key]``."""
+
+    holder: Any
+    key: Any
+
+
+def without_split_secrets(text: str, cover: Callable[[str], str]) -> str:
+    """A dump of a stream in which ``cover`` has replaced the secrets that its events together spell, character by
+    character. Texts belong together that stand at the same place of their events."""
+    events = [(match, parse_object(match[2])) for match in _EVENT.finditer(text)]
+    leaves: dict[tuple[object, ...], list[tuple[int, _Leaf]]] = {}
+    for number, (_, event) in enumerate(events):
+        for place, leaf in _leaves(event, ()):
+            leaves.setdefault(place, []).append((number, leaf))
+    changed: set[int] = set()
+    for pieces in leaves.values():
+        whole = "".join(leaf.holder[leaf.key] for _, leaf in pieces)
+        covered, at = cover(whole), 0
+        for number, leaf in pieces if covered != whole else ():
+            piece = covered[at : at + len(leaf.holder[leaf.key])]
+            at += len(piece)
+            if piece != leaf.holder[leaf.key]:
+                leaf.holder[leaf.key] = piece
+                changed.add(number)
+    parts: list[str] = []
+    end = 0
+    for number in sorted(changed):
+        match, event = events[number]
+        parts += (text[end : match.start(2)], json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+        end = match.end(2)
+    return "".join((*parts, text[end:]))
+
+
+def _leaves(value: Any, place: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], _Leaf]]:
+    entries: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        entries = cast("dict[Any, Any]", value).items()
+    elif isinstance(value, list):
+        entries = enumerate(cast("list[Any]", value))
+    for key, inner in entries:
+        if isinstance(inner, str) and key not in _NEVER_SPLIT:
+            yield (*place, key), _Leaf(value, key)
+        elif isinstance(inner, (dict, list)):
+            yield from _leaves(inner, (*place, key))
 
 
 class ExchangeDump:
@@ -73,6 +131,7 @@ class Exchange:
         self._stream = StreamMasker(masker)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._fail = fail
+        self._path = path
         self._file = _private(path)
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
@@ -88,6 +147,17 @@ class Exchange:
         self._write(rest + (f"\n\n[{self._masker.mask(error)}]\n" if error else ""))
         with suppress(OSError):
             self._file.close()
+            self._cover_split()
+
+    def _cover_split(self) -> None:
+        """Write the dump anew if a secret came in several pieces, none of which shows what it is."""
+        if self._path.stat().st_size > MOST_COVERED:
+            return
+        text = self._path.read_text(encoding="utf-8", errors="replace")
+        covered = without_split_secrets(text, self._masker.cover)
+        if covered != text:
+            with _private(self._path) as file:
+                file.write(covered)
 
     def _write(self, text: str) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -178,3 +179,43 @@ def test_a_dump_that_can_not_be_written_ends_with_one_sentence(tmp_path: Path) -
     assert dump.begin("https://h", {}, b"{}") is None
     assert len(told) == 1
     assert "Cannot write" in told[0]
+
+
+SPLIT = {
+    "openai": ('data: {"id":"c","choices":[{"index":0,"delta":{"content":%s}}]}\n\n', "data: [DONE]\n\n"),
+    "anthropic": (
+        "event: content_block_delta\n"
+        'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%s}}\n\n',
+        'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+    ),
+    "responses": (
+        'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":%s}\n\n',
+        'data: {"type":"response.completed"}\n\n',
+    ),
+    "ollama": ('{"model":"m","message":{"role":"assistant","content":%s},"done":false}\n', '{"done":true}\n'),
+}
+
+
+@pytest.mark.parametrize("protocol", SPLIT)
+@pytest.mark.parametrize("size", [1, 3, 4, 11])
+def test_a_secret_that_a_stream_brings_in_pieces_is_masked(tmp_path: Path, protocol: str, size: int) -> None:
+    event, last = SPLIT[protocol]
+    value, key = "gGMLNl0ybuRbNt8841", "ghp_" + "aB3dE5gH" * 4 + "Zz09"
+    text = f"Settings:\npassword: {value}\nDB_URL=postgres://me:pW7xkq92LmZ@host/db and {key}\nThe end."
+    dump = ExchangeDump(tmp_path, [])
+    exchange = dump.begin("https://x", {}, b"{}")
+    assert exchange is not None
+    exchange.head(200, {})
+    for at in range(0, len(text), size):
+        exchange.body((event % json.dumps(text[at : at + size])).encode())
+    exchange.body(last.encode())
+    exchange.close()
+    (written,) = tmp_path.rglob("*-response.txt")
+    raw = written.read_text()
+    pieces = re.findall(r'"(?:content|text|delta)":("(?:[^"\\]|\\.)*")', raw)
+    said = "".join(json.loads(piece) for piece in pieces)
+    assert len(said) == len(text)
+    assert (said.startswith("Settings:\npassword: *"), said.endswith("\nThe end.")) == (True, True)
+    assert [secret for secret in (value, key, "pW7xkq92LmZ") if secret[-8:] in said] == []
+    assert raw.endswith(last)
+    assert written.stat().st_mode & 0o777 == 0o600
