@@ -24,15 +24,16 @@ _AFTER = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 def python_expression(pattern: str) -> str:
     """The expression in Python's dialect: flags enclose what follows them in their group, and the key may be followed
     by anything that does not continue it."""
-    pattern = (
-        pattern.replace("[[", r"[\[").replace(_BEFORE, "").replace(_AFTER, r"(?![A-Za-z0-9_])").replace(r"\z", r"\Z")
-    )
+    pattern = pattern.replace("[:alnum:]", "0-9A-Za-z").replace("[[", r"[\[").replace(_BEFORE, "")
+    pattern = pattern.replace(_AFTER, r"(?![A-Za-z0-9_])").replace(r"\z", r"\Z")
     pattern = re.sub(r"^(\(\?i\))?\\b", lambda match: f"{match[1] or ''}(?:\\b|(?<=\\\\[nrt]))", pattern)
     if pattern.startswith("(?i)"):
         pattern = f"(?i:{pattern[4:]})"
     while (at := pattern.find("(?i)")) >= 0:
         end = _end_of_group(pattern, at + 4)
         pattern = f"{pattern[:at]}(?i:{pattern[at + 4 : end]}){pattern[end:]}"
+    if "[:" in pattern:
+        raise ValueError(f"Python has no such class of characters: {pattern}")
     re.compile(pattern)
     return pattern
 

@@ -132,10 +132,16 @@ def test_every_rule_is_a_valid_expression_with_words_in_lower_case() -> None:
     assert len(rules) > 200
     for rule in rules:
         key_shapes._compiled(rule.expression)
+        assert "[:" not in rule.expression, "a class of characters that Python reads as something else"
         assert rule.words
         assert all(word == word.lower() for word in rule.words)
     licence = Path(key_shapes.__file__).with_name("key_shapes.LICENSE").read_text("utf-8")
     assert licence.startswith("MIT License")
+
+
+def test_a_class_of_characters_of_another_dialect_is_translated() -> None:
+    text = "the airtable token is patA1b2C3d4E5f6G7." + "0123456789abcdef" * 4
+    assert [text[begin:end][:4] for begin, end in secret_spans(text)] == ["patA"]
 
 
 def test_a_key_longer_than_its_surroundings_is_masked_whole() -> None:
