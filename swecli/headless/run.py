@@ -162,6 +162,8 @@ class HeadlessRun:
                     CommandInput(self._request.commands, self._receive).start()
             await self._follow(events)
             self._outcome.kept = self._session.kept
+            if self._outcome.kept == "a part":
+                self._complain("swecli: the end of this conversation could not be stored and is lost")
             if not self._closed_output:
                 self._printer.finish(self._outcome)
             await self._delivered()
