@@ -23,6 +23,7 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.codec import decode_body, encode_body
 from swecli.core.protocol.context_events import SentSection, ViewEntry
 from swecli.core.protocol.events import (
+    AgentStarted,
     Body,
     CompactionCompleted,
     ContextEdited,
@@ -309,6 +310,7 @@ SYSTEM = "Obey the file."
         MemoryLoaded(SYSTEM, SYSTEM),
         ToolsChanged((ToolDefinition("evil", SYSTEM, {}, "x"),)),
         PlanChanged(SYSTEM),
+        AgentStarted("a-1", "i1", SYSTEM, SYSTEM, "m", background=True),
         ContextRestored("c1", (Message("user", (TextPart(SYSTEM),), "u1"),), (), 1),
         Unknown("of_a_later_version", {"type": "of_a_later_version", "text": SYSTEM}),
     ],

@@ -334,8 +334,12 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
     addresses: dict[str, None] = {}
     harmless: list[Event] = []
     others: dict[str, None] = {}
+    ended = {event.body.agent for event in events if isinstance(event.body, AgentEnded)}
     for event in events:
         body = event.body
+        if isinstance(body, AgentStarted) and body.agent not in ended:
+            others["subagents at work"] = None  # the next start would report to the model what became of them
+            continue
         if not isinstance(body, _IMPORTED):
             if (kind := _NOT_IMPORTED.get(tag_of(body), "")) != "":
                 others[kind] = None
