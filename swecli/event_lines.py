@@ -475,7 +475,7 @@ def _excerpt(summary: str) -> str:
     )
     if len(first) > EXCERPT:
         first = f"{first[:EXCERPT].rpartition(' ')[0] or first[:EXCERPT]} …"
-    return f" Summary: “{first}”." if first else ""
+    return f" Summary: “{first.rstrip('.')}”." if first else ""
 
 
 def _costs(body: CompactionCompleted) -> str:

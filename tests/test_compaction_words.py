@@ -31,6 +31,7 @@ def test_of_a_summary_the_first_words_are_shown() -> None:
     assert " Summary: “Let users sign in " in line
     assert "for a day or so …”. /compact undo" in line
     assert "\x1b" not in line
+    assert "“It is done”. /compact" in completed_line(replace(done, summary="It is done."))
 
 
 def test_clearing_is_no_compaction() -> None:

@@ -198,7 +198,9 @@ async def test_a_compaction_without_a_question_says_what_it_cost(rules: Callable
             first = next(request.body for request in server.asked if "and now?" in str(request.body))
             assert body.thoughts == plan.thoughts == len(had - thoughts(first))
             assert body.rewritten > 0
-            assert f"{body.thoughts} thoughts of the model are lost. /compact undo" in completed_line(body)
+            assert f"{body.thoughts} thoughts of the model are lost. Summary: “Read the files”. /compact undo" in (
+                completed_line(body)
+            )
 
 
 @RULES
