@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NoReturn, get_args
@@ -152,6 +152,33 @@ class Parser(argparse.ArgumentParser):
 
             lost_output()
             self.exit(output_failed(closed(error)))
+
+
+def folder_parser(program: str, about: str, where: str = "in this folder") -> Parser:
+    """A parser with ``-C``; ``where`` says what the folder is for."""
+    parser = Parser(prog=program, description=about)
+    parser.add_argument("-C", "--cwd", metavar="DIR", help=where)
+    return parser
+
+
+def run_word(
+    program: str, about: str, runs: Mapping[str, Callable[[Sequence[str]], int]], arguments: Sequence[str], default: str
+) -> int:
+    """Run the word of a subcommand that comes first, or the ``default`` if none does; ``about`` is the help, printed
+    also if there is no default.
+
+    Raises:
+        UsageError: there is no such word.
+    """
+    first = arguments[0] if arguments else ""
+    if first in ("-h", "--help") or not (first or default):
+        sys.stdout.write(about)
+        return ExitCode.OK if first else ExitCode.USAGE
+    if default and (not first or first.startswith("-")):
+        return runs[default](arguments)
+    if first not in runs:
+        raise UsageError(f"{program} has no {first!r}; available: {', '.join(runs)}")
+    return runs[first](arguments[1:])
 
 
 def main_parser() -> Parser:

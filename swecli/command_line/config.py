@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from swecli.assembly.settings import FileName, SettingsFiles
 from swecli.assembly.startup import read_startup
 from swecli.block_text import block_lines
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import Parser, UsageError, folder_parser, run_word, working_directory
 from swecli.command_line.standard_streams import print_text
 from swecli.core.config.change import Described, instead_of, own_name
 from swecli.core.config.paths import project_folder
@@ -32,15 +32,7 @@ _DESCRIPTION = """Show and change settings.
 
 
 def config(arguments: Sequence[str]) -> int:
-    if arguments[:1] in (["-h"], ["--help"]):
-        sys.stdout.write(_DESCRIPTION)
-        return ExitCode.OK
-    named = bool(arguments) and not arguments[0].startswith("-")
-    name, rest = (arguments[0], arguments[1:]) if named else ("list", arguments)
-    run = _COMMANDS.get(name)
-    if run is None:
-        raise UsageError(f"swecli config has no {name!r}; available: {', '.join(_COMMANDS)}")
-    return run(rest)
+    return run_word("swecli config", _DESCRIPTION, _COMMANDS, arguments, "list")
 
 
 def _list(arguments: Sequence[str]) -> int:
@@ -125,9 +117,7 @@ def _changed(change: Callable[[], str], name: str) -> int:
 
 
 def _parser(name: str, description: str) -> Parser:
-    parser = Parser(prog=f"swecli config {name}", description=description, allow_abbrev=False)
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="check in this folder")
-    return parser
+    return folder_parser(f"swecli config {name}", description, "check in this folder")
 
 
 def _files(cwd: str | None) -> SettingsFiles:

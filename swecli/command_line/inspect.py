@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import UsageError, folder_parser, working_directory
 from swecli.command_line.standard_streams import complain, print_text
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -60,12 +60,11 @@ async def _requested(options: LaunchOptions) -> dict[str, Any]:
 
 def context(arguments: Sequence[str]) -> int:
     """``swecli context``: content of the context window, as text or JSON."""
-    parser = Parser(prog="swecli context", description="Show what fills a session's context; sends nothing to a model.")
+    parser = folder_parser("swecli context", "Show what fills a session's context; sends nothing to a model.")
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("-r", "--resume", metavar="ID", help="this session; default: a new one in this folder")
     parser.add_argument("-c", "--continue", dest="newest", action="store_true", help="continue the newest session")
     parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="count as for this model")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     if chosen.resume is not None and (not chosen.resume or chosen.newest):
         raise UsageError("-r needs a session id and excludes -c")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import to_builtins
 
-from swecli.command_line.arguments import Parser, UsageError, count, working_directory
+from swecli.command_line.arguments import Parser, UsageError, count, folder_parser, working_directory
 from swecli.command_line.session_store import opened
 from swecli.command_line.standard_streams import complain, print_text
 from swecli.exit_codes import ExitCode
@@ -42,11 +42,10 @@ def lab(arguments: Sequence[str]) -> int:
 def replay_session(arguments: Sequence[str]) -> int:
     from swecli.features.lab.strategies import PRESETS
 
-    parser = Parser(
-        prog="swecli lab replay",
-        description=(
-            "Show what other settings would have done to a session: size, cost, compactions. Sends nothing to a model."
-        ),
+    parser = folder_parser(
+        "swecli lab replay",
+        "Show what other settings would have done to a session: size, cost, compactions. Sends nothing to a model.",
+        "a session of this folder",
     )
     parser.add_argument("session", nargs="?", default="", help="its id or the start of it; default: the newest")
     parser.add_argument(
@@ -56,7 +55,6 @@ def replay_session(arguments: Sequence[str]) -> int:
         help=f"what to compare: {', '.join(PRESETS)}, or settings as KEY=VALUE+KEY=VALUE (default: {USUAL})",
     )
     parser.add_argument("--json", action="store_true", help="for scripts, with every curve")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="a session of this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     strategies = _strategies(chosen.strategy.split(","), folder)
@@ -94,13 +92,13 @@ def _shown(recording: Recording, names: Sequence[str], results: Sequence[Replaye
 
 
 def tune(arguments: Sequence[str]) -> int:
-    parser = Parser(
-        prog="swecli lab tune",
-        description="Propose settings based on this folder's newest sessions. Writes nothing.",
+    parser = folder_parser(
+        "swecli lab tune",
+        "Propose settings based on this folder's newest sessions. Writes nothing.",
+        "sessions of this folder",
     )
     parser.add_argument("--sessions", type=count, default=NEWEST, metavar="N", help=f"how many (default: {NEWEST})")
     parser.add_argument("--json", action="store_true", help="for scripts")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="sessions of this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     from swecli.features.lab.replay import NotReplayable, Recording, replay

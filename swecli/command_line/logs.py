@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swecli.command_line.arguments import Parser, working_directory
+from swecli.command_line.arguments import folder_parser, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 def logs(arguments: Sequence[str]) -> int:
     """``swecli logs [list|show|path|export] [ID]``."""
-    parser = Parser(
-        prog="swecli logs",
-        description="Logs of this folder's sessions: .swecli/logs/ID.log, one JSON object per line, written "
+    parser = folder_parser(
+        "swecli logs",
+        "Logs of this folder's sessions: .swecli/logs/ID.log, one JSON object per line, written "
         "while you trust the folder. export prints any stored session as one document with events "
         "and totals.",
+        "logs of this folder",
     )
     parser.add_argument("what", nargs="?", choices=("list", "show", "path", "export"), default="list")
     parser.add_argument("id", nargs="?", default="", help="the session's id or the start of it; default: the newest")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="logs of this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     if chosen.what == "list":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import Parser, UsageError, folder_parser, run_word, working_directory
 from swecli.command_line.mcp_serve import serve
 from swecli.command_line.standard_streams import complain, print_lines
 from swecli.exit_codes import ExitCode
@@ -34,9 +33,7 @@ def _startup(folder: Path) -> Startup:
 
 
 def _parser(word: str, about: str) -> Parser:
-    parser = Parser(prog=f"swecli mcp {word}", description=about)
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
-    return parser
+    return folder_parser(f"swecli mcp {word}", about)
 
 
 def list_servers(arguments: Sequence[str]) -> int:
@@ -375,13 +372,4 @@ _DESCRIPTION = """Manage MCP servers. Each word has --help.
 
 def mcp(arguments: Sequence[str]) -> int:
     """`swecli mcp [add|list|remove|test|import|approve|serve]`; without a word: list."""
-    name, rest = (
-        (arguments[0], arguments[1:]) if arguments and not arguments[0].startswith("-") else ("list", arguments)
-    )
-    if name in ("-h", "--help") or (arguments and arguments[0] in ("-h", "--help")):
-        sys.stdout.write(_DESCRIPTION)
-        return ExitCode.OK
-    command = _COMMANDS.get(name)
-    if command is None:
-        raise UsageError(f"swecli mcp has no {name!r}; available: {', '.join(_COMMANDS)}")
-    return command(rest)
+    return run_word("swecli mcp", _DESCRIPTION, _COMMANDS, arguments, "list")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec.structs import asdict, replace
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import Parser, UsageError, folder_parser, run_word, working_directory
+from swecli.command_line.permission_import import import_rules
 from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
 from swecli.core.permissions.rules import RuleError, parse_rule, starts_others
 from swecli.core.permissions.types import Policy
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
 
 def list_rules(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="swecli permissions list", description="List this folder's permission rules.")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    parser = folder_parser("swecli permissions list", "List this folder's permission rules.")
     parser.add_argument("--json", action="store_true", help="one JSON line per rule")
     chosen = parser.parse_args(arguments)
     rules = _rules(working_directory(chosen.cwd))
@@ -59,10 +59,9 @@ def _rules(folder: Path) -> FolderRules:
 
 def try_rule(arguments: Sequence[str]) -> int:
     """Number of the newest commands that a rule matches."""
-    parser = Parser(prog="swecli permissions test", description="Show which of the last 200 commands a rule matches.")
+    parser = folder_parser("swecli permissions test", "Show which of the last 200 commands a rule matches.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument("--as", dest="effect", choices=("allow", "ask", "deny"), default="allow")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
         matches, total = _rules(working_directory(chosen.cwd)).matches(chosen.effect, chosen.rule)
@@ -77,12 +76,11 @@ def try_rule(arguments: Sequence[str]) -> int:
 
 def grant(arguments: Sequence[str]) -> int:
     """Allow something in this folder for seven days or until revoked."""
-    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without approval.")
+    parser = folder_parser("swecli permissions grant", "Allow something in this folder without approval.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument(
         "--for", dest="span", choices=("week", "project"), default="week", help="7 days, or until revoked"
     )
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     from swecli.assembly.permissions import checked_rule
     from swecli.assembly.rules import rule_notice
@@ -104,9 +102,8 @@ def grant(arguments: Sequence[str]) -> int:
 
 def revoke(arguments: Sequence[str]) -> int:
     """Revoke a grant. Running sessions ask again from their next call on."""
-    parser = Parser(prog="swecli permissions revoke", description="Revoke a grant in this folder.")
+    parser = folder_parser("swecli permissions revoke", "Revoke a grant in this folder.")
     parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
         revoked = _rules(working_directory(chosen.cwd)).grants.revoke(chosen.name)
@@ -127,14 +124,12 @@ _WORDS: dict[str, Literal["trusted", "declined", "unknown"]] = {
 
 def set_trust(word: str, arguments: Sequence[str]) -> int:
     """Remember, refuse or forget trust in a folder; ``word`` is trust, decline or forget."""
-    parser = Parser(
-        prog=f"swecli permissions {word}",
-        description=(
-            "Trust decides whether swecli uses a folder's settings and instructions. It is stored for you, outside the "
-            "folder."
-        ),
+    parser = folder_parser(
+        f"swecli permissions {word}",
+        "Trust decides whether swecli uses a folder's settings and instructions. It is stored for you, outside the "
+        "folder.",
+        "for this folder",
     )
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
     if word == "trust":
         parser.add_argument("--below", action="store_true", help="include all subfolders, present and future")
     chosen = parser.parse_args(arguments)
@@ -188,15 +183,13 @@ def _hooks_accepted(folder: Path) -> tuple[PendingItem, ...]:
 
 def accept(arguments: Sequence[str]) -> int:
     """Show the project's settings that await consent, or consent to some of them."""
-    parser = Parser(
-        prog="swecli permissions accept",
-        description=(
-            "swecli ignores project settings that name programs or addresses, or skip questions, until you "
-            "accept each one. Without a key, this lists them. A changed setting asks again."
-        ),
+    parser = folder_parser(
+        "swecli permissions accept",
+        "swecli ignores project settings that name programs or addresses, or skip questions, until you "
+        "accept each one. Without a key, this lists them. A changed setting asks again.",
+        "for this folder",
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="for example approval.allow")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     pending = pending_items(folder)
@@ -266,15 +259,7 @@ _DESCRIPTION = """Show and change what runs without approval.
 
 
 def permissions(arguments: Sequence[str]) -> int:
-    name = arguments[0] if arguments and not arguments[0].startswith("-") else "list"
-    rest = arguments[1:] if arguments and not arguments[0].startswith("-") else arguments
-    if "-h" in arguments[:1] or "--help" in arguments[:1]:
-        sys.stdout.write(_DESCRIPTION)
-        return ExitCode.OK
-    run = _COMMANDS.get(name)
-    if run is None:
-        raise UsageError(f"swecli permissions has no {name!r}; available: {', '.join(_COMMANDS)}")
-    return run(rest)
+    return run_word("swecli permissions", _DESCRIPTION, _COMMANDS, arguments, "list")
 
 
 def _check(arguments: Sequence[str]) -> int:
@@ -354,12 +339,6 @@ def folder_policy(folder: Path) -> Policy:
     return replace(rules.policy(startup), sandbox=state.level, holds=state.holds, masks=state.masks)
 
 
-def _import(arguments: Sequence[str]) -> int:
-    from swecli.command_line.permission_import import import_rules
-
-    return import_rules(arguments)
-
-
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "check": _check,
     **{word: partial(set_trust, word) for word in ("trust", "decline", "forget")},
@@ -368,7 +347,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "test": try_rule,
     "grant": grant,
     "revoke": revoke,
-    "import": _import,
+    "import": import_rules,
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import Parser, UsageError, run_word, working_directory
 from swecli.command_line.standard_streams import complain, is_terminal, print_lines, print_text
 from swecli.core.config.paths import user_paths
 from swecli.exit_codes import ExitCode
@@ -36,21 +36,11 @@ _SHOWN_HASH = 16
 
 
 def plugin(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
-        sys.stdout.write(_DESCRIPTION)
-        return ExitCode.OK if arguments else ExitCode.USAGE
-    run = _COMMANDS.get(arguments[0])
-    if run is None:
-        raise UsageError(f"swecli plugin has no {arguments[0]!r}; available: {', '.join(_COMMANDS)}")
-    return _carefully(lambda: run(arguments[1:]))
-
-
-def _carefully(run: Callable[[], int]) -> int:
     from swecli.core.atomic_text import DamagedFile
     from swecli.core.plugins.tree import PluginError
 
     try:
-        return run()
+        return run_word("swecli plugin", _DESCRIPTION, _COMMANDS, arguments, "")
     except (PluginError, DamagedFile) as error:
         raise StartError(safe_line(str(error)), ExitCode.BAD_INPUT) from None
     except OSError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import UsageError, folder_parser, working_directory
 from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
 from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
@@ -22,16 +22,14 @@ _SHOWN = 20
 
 def retrieve(arguments: Sequence[str]) -> int:
     """``swecli retrieve TEXT``, or with ``--batch`` JSON lines of ``root`` and ``text`` from standard input."""
-    parser = Parser(
-        prog="swecli retrieve",
-        description=("Find the files that match a text, from an index; sends nothing to a model."),
+    parser = folder_parser(
+        "swecli retrieve", "Find the files that match a text, from an index; sends nothing to a model."
     )
     parser.add_argument("text", nargs="*", metavar="TEXT", help="a task, an issue, a stack trace")
     parser.add_argument("--json", action="store_true", help="for scripts: the whole ranking")
     parser.add_argument(
         "--batch", action="store_true", help='read lines {"root": DIR, "text": TEXT}; one list per line'
     )
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     text = " ".join(chosen.text)
     if chosen.batch:

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import UsageError, folder_parser, working_directory
 from swecli.command_line.session_store import opened
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 def export_session(arguments: Sequence[str]) -> int:
     """``swecli sessions export ID``."""
-    parser = Parser(
-        prog="swecli sessions export",
-        description="Write a stored session as Markdown, as a self-contained HTML page, or as JSON for `swecli "
+    parser = folder_parser(
+        "swecli sessions export",
+        "Write a stored session as Markdown, as a self-contained HTML page, or as JSON for `swecli "
         "sessions import`. swecli masks known keys in all three.",
+        "a session of this folder",
     )
     parser.add_argument("id", help="the session's id, the start of it, or its name")
     parser.add_argument(
@@ -37,7 +38,6 @@ def export_session(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="output file; default: standard output")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="a session of this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     try:
@@ -72,14 +72,14 @@ def _exported(folder: Path, name: str, wanted: ExportFormat) -> str:
 
 def import_session(arguments: Sequence[str]) -> int:
     """``swecli sessions import FILE``."""
-    parser = Parser(
-        prog="swecli sessions import",
-        description="Store a session from a file in this folder: swecli's own JSON export, or a session file of "
+    parser = folder_parser(
+        "swecli sessions import",
+        "Store a session from a file in this folder: swecli's own JSON export, or a session file of "
         "Claude Code (~/.claude/projects) or Codex (~/.codex/sessions). "
         "Permissions, waiting messages and model addresses are not imported.",
+        "the folder it will belong to",
     )
     parser.add_argument("file")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="the folder it will belong to")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     path = Path(os.path.expanduser(chosen.file)).absolute()

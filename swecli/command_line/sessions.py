@@ -7,7 +7,6 @@ import math
 import os
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from swecli.command_line.arguments import Parser, UsageError, count, working_directory
+from swecli.command_line.arguments import Parser, UsageError, count, folder_parser, run_word, working_directory
+from swecli.command_line.session_files import cover_of, export_session, import_session
 from swecli.command_line.session_store import database_of, opened, paths_of
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 def parser_of(word: str, about: str, *, every: bool = False, dry: bool = False) -> Parser:
     """Arguments shared by the subcommands: ``every`` adds all folders, ``dry`` a preview of a deletion."""
-    parser = Parser(prog=f"swecli sessions {word}", description=about)
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="use this folder instead")
+    parser = folder_parser(f"swecli sessions {word}", about, "use this folder instead")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     if every:
         parser.add_argument("--all", action="store_true", help="of all folders")
@@ -83,7 +82,6 @@ def show(arguments: Sequence[str]) -> int:
     parser = parser_of("show", "Show a session: its details and its transcript.")
     parser.add_argument("session", metavar="ID", help="its id, the start of it, or its name")
     chosen = parser.parse_args(arguments)
-    from swecli.command_line.session_files import cover_of
     from swecli.core.sessions.journal import masked_events
 
     cover = cover_of(working_directory(chosen.cwd))
@@ -122,7 +120,6 @@ def search(arguments: Sequence[str]) -> int:
     parser = parser_of("search", "Find sessions that contain all the words.", every=True)
     parser.add_argument("words", nargs="+", metavar="WORD")
     chosen = parser.parse_args(arguments)
-    from swecli.command_line.session_files import cover_of
     from swecli.core.sessions.search import searched
 
     cover = cover_of(working_directory(chosen.cwd))
@@ -346,24 +343,12 @@ def _printed(lines: Sequence[str]) -> int:
     return print_text("\n".join(lines) + "\n")
 
 
-def _export(arguments: Sequence[str]) -> int:
-    from swecli.command_line.session_files import export_session
-
-    return export_session(arguments)
-
-
-def _import(arguments: Sequence[str]) -> int:
-    from swecli.command_line.session_files import import_session
-
-    return import_session(arguments)
-
-
 ACTIONS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "list": list_sessions,
     "show": show,
     "search": search,
-    "export": _export,
-    "import": _import,
+    "export": export_session,
+    "import": import_session,
     "rename": rename,
     "delete": delete,
     "purge": purge,
@@ -388,13 +373,4 @@ _DESCRIPTION = """Show and change stored sessions. Each word has --help.
 
 def sessions(arguments: Sequence[str]) -> int:
     """``swecli sessions [ACTION]``; without one: list."""
-    first = arguments[0] if arguments else ""
-    if first in ("-h", "--help"):
-        sys.stdout.write(_DESCRIPTION)
-        return ExitCode.OK
-    if not first or first.startswith("-"):
-        return list_sessions(arguments)
-    action = ACTIONS.get(first)
-    if action is None:
-        raise UsageError(f"swecli sessions has no {first!r}; available: {', '.join(ACTIONS)}")
-    return action(arguments[1:])
+    return run_word("swecli sessions", _DESCRIPTION, ACTIONS, arguments, "list")
