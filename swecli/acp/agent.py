@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -45,7 +46,6 @@ from acp.schema import (
     SseMcpServer,
     TerminalAuthMethod,
 )
-from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli import __version__
@@ -64,7 +64,9 @@ from swecli.acp.options import MODE, BadChoice, modes
 from swecli.acp.prompts import BadPrompt, read_prompt
 from swecli.acp.transport import DELETE, StdioTransport
 from swecli.acp.words import clean, one_line
+from swecli.assembly.session_list import continuable, delete_session
 from swecli.commands.registry import COMMANDS, commands_of
+from swecli.core.config.paths import user_paths
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.events import Mode
 from swecli.core.sessions.store import SessionError
@@ -124,25 +126,7 @@ PAGE = 50
 LOGIN = "--login"
 
 
-class Stored(Struct, frozen=True):
-    """A stored session. ``updated`` is Unix seconds."""
-
-    id: str
-    title: str
-    folder: str
-    updated: float
-
-
 OpenSession = Callable[[LaunchOptions, EditorFiles | None], Awaitable["Session"]]
-
-
-class StoredSessions(Struct, frozen=True):
-    """Access to stored sessions. Both functions block: for a thread."""
-
-    of: Callable[[Path | None], Sequence[Stored]]
-    """Sessions of a folder, or of all; newest first."""
-    delete: Callable[[str], Sequence[str]]
-    """Delete one, which may be gone already. Returns sentences about remaining data; raises ``SessionError``."""
 
 
 class SwecliAgent:
@@ -152,13 +136,11 @@ class SwecliAgent:
         self,
         options: LaunchOptions,
         open_session: OpenSession,
-        stored: StoredSessions,
         log: Callable[[str], None],
         withdraw: Callable[[], None],
     ) -> None:
         self._options = options
         self._open_session = open_session
-        self._stored = stored
         self._log = log
         self._withdraw = withdraw
         self._client: Client | None = None
@@ -324,7 +306,7 @@ class SwecliAgent:
             raise RequestError(INVALID_PARAMS, "the cursor was not issued by this agent")
         folder = self._folder(cwd) if cwd is not None else None
         first = int(cursor or 0)
-        stored = await asyncio.to_thread(self._stored.of, folder) if self._options.store else ()
+        stored = await asyncio.to_thread(continuable, self._options, folder)
         sessions = [
             SessionInfo(
                 session_id=each.id,
@@ -356,7 +338,7 @@ class SwecliAgent:
             raise RequestError(INVALID_REQUEST, "sessions are not stored here, so none can be deleted")
         await self.close_session(session_id)
         try:
-            for trouble in await asyncio.to_thread(self._stored.delete, session_id):
+            for trouble in await asyncio.to_thread(delete_session, user_paths(os.environ), session_id) or ():
                 self._log(trouble)
         except SessionError as error:
             raise RequestError(INVALID_REQUEST, str(error)) from None
@@ -546,7 +528,6 @@ LINGER = 1.0
 async def serve(
     options: LaunchOptions,
     open_session: OpenSession,
-    stored: StoredSessions,
     streams: tuple[BinaryIO, TextIO],
     stop: Stop,
 ) -> ExitCode:
@@ -559,7 +540,7 @@ async def serve(
 
     source, target = streams
     transport = StdioTransport(source, Output(target, writer), writer, log)
-    agent = SwecliAgent(options, open_session, stored, log, transport.withdraw)
+    agent = SwecliAgent(options, open_session, log, transport.withdraw)
     with stop.calling(transport.end):
         connection = AgentSideConnection(agent, transport, listening=False, use_unstable_protocol=True)
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.assembly.checkpoints import FILE as CHECKPOINTS
 from swecli.assembly.checkpoints import move_changes
@@ -232,6 +233,15 @@ class SessionList:
         if os.path.isdir(session.cwd):
             return f"It belongs to another folder: swecli -C {folder} -r {session.id}"
         return f"Its folder no longer exists. If you moved it, run there: swecli sessions relink {folder}"
+
+
+def continuable(options: LaunchOptions, folder: Path | None) -> Sequence[StoredSession]:
+    """The sessions with messages of a folder, or of all, newest first; none if these ``options`` store none."""
+    if not options.store:
+        return ()
+    listed = SessionList(replace(options, cwd=folder or options.cwd), os.environ)
+    sessions = listed.here() if folder is not None else sorted(listed.read(), key=lambda session: -session.updated)
+    return [session for session in sessions if session.messages]
 
 
 def databases(data: Path) -> list[Path]:

@@ -6,19 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from swecli.command_line.arguments import UsageError, editor_parser, launch_options
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions
 from swecli.stopping import Stop, run_until_stopped
-
-if TYPE_CHECKING:
-    from swecli.acp.agent import Stored
 
 
 def acp(arguments: Sequence[str]) -> int:
@@ -41,37 +34,10 @@ def acp(arguments: Sequence[str]) -> int:
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
     streams = take_streams()
-    from swecli.acp.agent import StoredSessions, serve
+    from swecli.acp.agent import serve
     from swecli.app import open_session
 
-    return await serve(
-        options,
-        lambda wanted, editor: open_session(wanted, editor=editor),
-        StoredSessions(lambda folder: stored_sessions(options, folder), deleted),
-        streams,
-        stop,
-    )
-
-
-def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]:
-    from swecli.acp.agent import Stored
-    from swecli.assembly.session_list import SessionList
-
-    sessions = SessionList(replace(options, cwd=folder or options.cwd), dict(os.environ))
-    listed = sessions.here() if folder is not None else sorted(sessions.read(), key=lambda session: -session.updated)
-    return [Stored(each.id, each.title, each.folder, each.updated) for each in listed if each.messages]
-
-
-def deleted(session_id: str) -> Sequence[str]:
-    """Delete a stored session of any folder. Returns sentences about data that could not be deleted.
-
-    Raises:
-        SessionError: it is open in another swecli, or the disk fails.
-    """
-    from swecli.assembly.session_list import delete_session
-    from swecli.core.config.paths import user_paths
-
-    return delete_session(user_paths(os.environ), session_id) or ()
+    return await serve(options, lambda wanted, editor: open_session(wanted, editor=editor), streams, stop)
 
 
 def _login() -> int:

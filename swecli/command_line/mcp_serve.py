@@ -6,19 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from swecli.command_line.arguments import launch_options, server_parser
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.stopping import Stop, run_until_stopped
-
-if TYPE_CHECKING:
-    from swecli.mcp_server.server import Stored
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -41,13 +34,4 @@ async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
     with suppress(StartError):  # each task reports it
         for line in settle_files(options, startup_of(options, dict(os.environ))):
             complain(f"swecli mcp serve: {line}")
-    return await served(options, open_session, lambda folder: stored_sessions(options, folder), streams, stop)
-
-
-def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
-    """Nonempty sessions of a folder, newest first."""
-    from swecli.assembly.session_list import SessionList
-    from swecli.mcp_server.server import Stored
-
-    sessions = SessionList(replace(options, cwd=folder), dict(os.environ))
-    return [Stored(each.id, each.title, each.folder, each.updated) for each in sessions.here() if each.messages]
+    return await served(options, open_session, streams, stop)

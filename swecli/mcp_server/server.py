@@ -18,11 +18,11 @@ from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
-from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import ValidationError
 
 from swecli import __version__
+from swecli.assembly.session_list import continuable
 from swecli.core.mcp.messages import BadMessage, read_answer
 from swecli.core.protocol.events import PermissionRequested
 from swecli.core.protocol.turns import Request
@@ -83,18 +83,7 @@ ANSWER_SECONDS: Final = 900.0
 SCHEME: Final = "swecli://session/"
 
 
-class Stored(Struct, frozen=True):
-    """A stored session. ``updated`` is Unix seconds."""
-
-    id: str
-    title: str
-    folder: str
-    updated: float
-
-
 OpenSession = Callable[[LaunchOptions], Awaitable["Session"]]
-ListSessions = Callable[[Path], Sequence[Stored]]
-"""Stored sessions of a folder, newest first. For a thread."""
 
 
 class TaskServer:
@@ -104,12 +93,10 @@ class TaskServer:
         self,
         options: LaunchOptions,
         open_session: OpenSession,
-        stored: ListSessions,
         log: Callable[[str], None],
     ) -> None:
         self._options = options
         self._open_session = open_session
-        self._stored = stored
         self._log = log
         self._tasks: dict[str, Task] = {}
         """By id, the most recently used last."""
@@ -240,7 +227,7 @@ class TaskServer:
 
     async def _sessions(self, folder: str) -> types.CallToolResult:
         path = self._folder(folder)
-        stored = await asyncio.to_thread(self._stored, path) if self._options.store else ()
+        stored = await asyncio.to_thread(continuable, self._options, path)
         states = {task.id: task.report.state for task in self._tasks.values() if task.session.view.cwd == path}
         entries = [
             {
@@ -422,7 +409,7 @@ class TaskServer:
             BadArguments: it belongs to no folder where tasks may work.
         """
         for folder in (self._options.cwd, *self._options.add_dirs):
-            stored = await asyncio.to_thread(self._stored, folder) if self._options.store else ()
+            stored = await asyncio.to_thread(continuable, self._options, folder)
             match = next((candidate for candidate in stored if candidate.id == session), None)
             if match is not None:
                 path = self._folder(match.folder)
@@ -434,7 +421,7 @@ class TaskServer:
     async def _list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        stored = await asyncio.to_thread(self._stored, self._options.cwd) if self._options.store else ()
+        stored = await asyncio.to_thread(continuable, self._options, self._options.cwd)
         titles = {session.id: safe(session.title)[:100] for session in stored[:MOST_LISTED]}
         titles |= {task.id: "" for task in self._tasks.values() if task.id not in titles}
         return types.ListResourcesResult(
@@ -526,7 +513,6 @@ CLOSE_SECONDS: Final = 6.0
 async def serve(
     options: LaunchOptions,
     open_session: OpenSession,
-    stored: ListSessions,
     streams: tuple[BinaryIO, TextIO],
     stop: Stop,
 ) -> ExitCode:
@@ -538,7 +524,7 @@ async def serve(
         errors.note(f"swecli mcp serve: {line}")
 
     source, target = streams
-    tasks = TaskServer(options, open_session, stored, log)
+    tasks = TaskServer(options, open_session, log)
     server = tasks.server()
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)

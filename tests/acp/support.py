@@ -26,9 +26,8 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from swecli.acp.agent import StoredSessions, SwecliAgent
+from swecli.acp.agent import SwecliAgent
 from swecli.app import open_session
-from swecli.command_line.acp import deleted, stored_sessions
 from swecli.launch import LaunchOptions
 from tests.support.waiting import PATIENCE
 
@@ -152,7 +151,6 @@ async def bench(
     agent = SwecliAgent(
         launch,
         lambda wanted, files: open_session(wanted, editor=files),
-        StoredSessions(lambda place: stored_sessions(launch, place), deleted),
         editor.log.append,
         lambda: None,
     )

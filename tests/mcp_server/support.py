@@ -15,7 +15,6 @@ import pytest
 from mcp_types import CallToolResult, ElicitResult
 
 from swecli.app import open_session
-from swecli.command_line.mcp_serve import stored_sessions
 from swecli.launch import LaunchOptions
 from tests.support.waiting import PATIENCE
 
@@ -106,7 +105,7 @@ async def bench(
     monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
     launch = LaunchOptions(cwd=folder, script=file, **options)
     log: list[str] = []
-    tasks = TaskServer(launch, open_session, lambda place: stored_sessions(launch, place), log.append)
+    tasks = TaskServer(launch, open_session, log.append)
     user = User()
     async with create_client_server_memory_streams() as (theirs, ours):
 
