@@ -51,9 +51,7 @@ def list_servers(arguments: Sequence[str]) -> int:
         complain(f"swecli: {problem}")
     lines: list[str] = []
     for one in servers:
-        off = not one.enabled or decisions.of(one.name).get("off")
-        waits = one.asks and decisions.verdict(one) != "approved"
-        state = "off" if off else (decisions.verdict(one) or "needs approval") if waits else "on"
+        state = decisions.state(one)
         if chosen.json:
             entry = {"name": one.name, "state": state, "transport": one.transport, "runs": one.line}
             lines.append(json.dumps(entry | {"scope": one.scope, "origin": one.origin}, ensure_ascii=False))
@@ -230,17 +228,15 @@ def import_servers(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="import this one")
     chosen = parser.parse_args(arguments)
     from swecli.core.config.paths import IMPORTED_SERVERS
-    from swecli.core.mcp.definitions import as_json, read_file
+    from swecli.core.mcp.configured import servers_in
+    from swecli.core.mcp.definitions import as_json
 
     folder = working_directory(chosen.cwd)
     files = [Path(chosen.file).absolute()] if chosen.file else [folder / name for name in IMPORTED_SERVERS]
-    by_name: dict[str, ServerDefinition] = {}
-    for file in files:
-        servers, problems = read_file(file, "user")
-        for problem in problems:
-            complain(f"swecli: {problem}")
-        for server in servers:
-            by_name.setdefault(server.name, server)
+    servers, problems = servers_in(files)
+    by_name = {server.name: server for server in servers}
+    for problem in problems:
+        complain(f"swecli: {problem}")
     if not by_name:
         raise UsageError(f"no servers in {', '.join(map(str, files))}")
     unknown = [name for name in chosen.only if name not in by_name]

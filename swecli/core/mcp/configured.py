@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -73,14 +73,19 @@ def definitions_of(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...],
 def importable(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
     """The servers that a trusted folder has for other agents and editors, which count only once they are imported, and
     sentences about what is broken in their files."""
-    found: dict[str, ServerDefinition] = {}
+    return servers_in([cwd / name for name in IMPORTED_SERVERS] if read.trust.trusts else ())
+
+
+def servers_in(files: Iterable[Path]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """The servers of files, the first of each name, and sentences about what is broken in them."""
+    by_name: dict[str, ServerDefinition] = {}
     problems: list[str] = []
-    for name in IMPORTED_SERVERS if read.trust.trusts else ():
-        servers, told = read_file(cwd / name, "user")
+    for file in files:
+        servers, told = read_file(file, "user")
         problems += told
         for server in servers:
-            found.setdefault(server.name, server)
-    return tuple(found.values()), tuple(problems)
+            by_name.setdefault(server.name, server)
+    return tuple(by_name.values()), tuple(problems)
 
 
 def servers_of_plugin(plugin: Plugin) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
@@ -102,11 +107,7 @@ def servers_of_plugin(plugin: Plugin) -> tuple[tuple[ServerDefinition, ...], tup
 def undecided(read: Read, cwd: Path) -> tuple[ServerDefinition, ...]:
     """Servers that the project decides about, without a decision of the user on their present definition."""
     decisions = decisions_of(read.paths, cwd)
-    servers, _ = definitions_of(read, cwd)
-    off = {server.name for server in servers if not server.enabled or decisions.of(server.name).get("off")}
-    return tuple(
-        server for server in servers if server.asks and server.name not in off and decisions.verdict(server) is None
-    )
+    return tuple(server for server in definitions_of(read, cwd)[0] if decisions.state(server) == "needs approval")
 
 
 def decisions_of(paths: Paths, cwd: Path) -> Decisions:

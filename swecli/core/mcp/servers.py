@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import mcp_types
 
 Verdict = Literal["approved", "rejected"]
+Standing = Literal["on", "off", "rejected", "needs approval"]
+"""Whether a session starts a server, or else why not."""
 
 STORE: Final = "mcp.json"
 """In a workspace's data directory: the user's decisions about its servers, and their tools."""
@@ -66,6 +68,12 @@ class Decisions:
                 return "rejected"
             case _:
                 return None
+
+    def state(self, definition: ServerDefinition) -> Standing:
+        if not definition.enabled or self.of(definition.name).get("off"):
+            return "off"
+        verdict = self.verdict(definition) if definition.asks else "approved"
+        return "on" if verdict == "approved" else verdict or "needs approval"
 
     def tools(self, server: str) -> Mapping[str, str] | None:
         """Fingerprints by name; None before the first start."""

@@ -87,13 +87,7 @@ def started_servers(launch: Launch) -> tuple[str, ...]:
     from swecli.core.mcp.configured import decisions_of
 
     decisions = decisions_of(launch.paths, launch.options.cwd)
-    return tuple(
-        definition.name
-        for definition in _of_run(launch)[0]
-        if definition.enabled
-        and not decisions.of(definition.name).get("off")
-        and (not definition.asks or decisions.verdict(definition) == "approved")
-    )
+    return tuple(definition.name for definition in _of_run(launch)[0] if decisions.state(definition) == "on")
 
 
 def build_servers(launch: Launch) -> McpServers | None:
