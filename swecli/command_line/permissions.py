@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -21,6 +22,7 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
     from swecli.assembly.permissions import FolderRules
@@ -38,7 +40,7 @@ def list_rules(arguments: Sequence[str]) -> int:
         return ExitCode.OK
     from swecli.block_text import block_lines
 
-    sys.stdout.write("\n".join(_safe(line) for line in block_lines(rules_block(rules))) + "\n")
+    sys.stdout.write("\n".join(safe_line(line) for line in block_lines(rules_block(rules))) + "\n")
     return ExitCode.OK
 
 
@@ -57,20 +59,29 @@ def _rules(folder: Path) -> FolderRules:
     return FolderRules(LaunchOptions(cwd=folder), dict(os.environ))
 
 
+@contextmanager
+def _told(rule: str = "") -> Generator[None]:
+    """A bad rule, or a change that can't be stored, as an error of the program."""
+    try:
+        yield
+    except RuleError as error:
+        raise UsageError(f"{rule}: {error}") from error
+    except OSError as error:
+        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
+
+
 def try_rule(arguments: Sequence[str]) -> int:
     """Number of the newest commands that a rule matches."""
     parser = folder_parser("swecli permissions test", "Show which of the last 200 commands a rule matches.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument("--as", dest="effect", choices=("allow", "ask", "deny"), default="allow")
     chosen = parser.parse_args(arguments)
-    try:
+    with _told(chosen.rule):
         matches, total = _rules(working_directory(chosen.cwd)).matches(chosen.effect, chosen.rule)
-    except RuleError as error:
-        raise UsageError(f"{chosen.rule}: {error}") from error
     writes = [match.call.effects.command or "" for match in matches if not match.reads]
-    sys.stdout.write(f"{_safe(chosen.rule)} would have matched {len(matches)} of the last {total} commands")
+    sys.stdout.write(f"{safe_line(chosen.rule)} would have matched {len(matches)} of the last {total} commands")
     sys.stdout.write(f", {len(writes)} of which may write:\n" if writes else ".\n")
-    sys.stdout.writelines(f"  {_safe(text)[:200]}\n" for text in writes[:10])
+    sys.stdout.writelines(f"  {safe_line(text)[:200]}\n" for text in writes[:10])
     return ExitCode.OK
 
 
@@ -85,18 +96,14 @@ def grant(arguments: Sequence[str]) -> int:
     from swecli.assembly.permissions import checked_rule
     from swecli.assembly.rules import rule_notice
 
-    try:
+    with _told(chosen.rule):
         checked_rule("allow", chosen.rule)
         reach = starts_others(parse_rule(chosen.rule))
         note = rule_notice(chosen.rule) or (f"{reach}." if reach else "")
         stored = _rules(working_directory(chosen.cwd)).grants.add(chosen.rule, chosen.span)
-    except RuleError as error:
-        raise UsageError(f"{chosen.rule}: {error}") from error
-    except OSError as error:
-        raise StartError(f"cannot store the grant: {error}. Nothing was changed.") from error
-    sys.stdout.write(f"{stored.id}  allow {_safe(stored.rule)}: {stored.origin}\n")
+    sys.stdout.write(f"{stored.id}  allow {safe_line(stored.rule)}: {stored.origin}\n")
     if note:
-        sys.stderr.write(f"{_safe(note)}\n")
+        sys.stderr.write(f"{safe_line(note)}\n")
     return ExitCode.OK
 
 
@@ -105,13 +112,11 @@ def revoke(arguments: Sequence[str]) -> int:
     parser = folder_parser("swecli permissions revoke", "Revoke a grant in this folder.")
     parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
     chosen = parser.parse_args(arguments)
-    try:
+    with _told():
         revoked = _rules(working_directory(chosen.cwd)).grants.revoke(chosen.name)
-    except OSError as error:
-        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
     if not revoked:
         raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
-    sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in revoked)
+    sys.stdout.writelines(f"revoked: {safe_line(each.rule)}\n" for each in revoked)
     return ExitCode.OK
 
 
@@ -140,12 +145,10 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
 
     below = bool(word == "trust" and chosen.below)
     powers = _asked_for(folder) if word == "trust" else ()
-    try:
+    with _told():
         if word == "trust":
             accept_items(user_paths(os.environ).data, folder, extension_digests(folder))
         notice = write_trust(user_paths(os.environ).data, folder, _WORDS[word], below=below)
-    except OSError as error:
-        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
     if notice:
         complain(f"warning: {notice}")
     what = {
@@ -155,7 +158,7 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     }
     hooks = _hooks_accepted(folder) if word == "trust" else ()
     lines = [*powers, f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}."]
-    lines += (f"Its hook for {item.key.partition('.')[2]} will run: {_safe(item.value)}" for item in hooks)
+    lines += (f"Its hook for {item.key.partition('.')[2]} will run: {safe_line(item.value)}" for item in hooks)
     return print_text("".join(f"{line}\n" for line in lines))
 
 
@@ -163,7 +166,7 @@ def _asked_for(folder: Path) -> list[str]:
     """The list that the interface shows before its question."""
     from swecli.assembly.powers import trust_lines
 
-    lines = [_safe(line) for line in trust_lines(folder, dict(os.environ), with_hooks=True)]
+    lines = [safe_line(line) for line in trust_lines(folder, dict(os.environ), with_hooks=True)]
     return ["These files change how swecli works:", *(f"  {line}" for line in lines)] if lines else []
 
 
@@ -202,7 +205,7 @@ def accept(arguments: Sequence[str]) -> int:
     wanted = [item for item in pending if item.key in chosen.keys]
     accept_pending(folder, wanted)
     for item in wanted:
-        sys.stdout.write(f"accepted: {_safe(item.key)} = {_safe(item.value)}\n")
+        sys.stdout.write(f"accepted: {safe_line(item.key)} = {safe_line(item.value)}\n")
     return ExitCode.OK
 
 
@@ -232,17 +235,15 @@ def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import accept_items
 
-    try:
+    with _told():
         accept_items(user_paths(os.environ).data, folder, [item.digest for item in items])
-    except OSError as error:
-        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
 
 
 def _show(pending: Sequence[PendingItem]) -> None:
     if not pending:
         sys.stdout.write("No project settings are waiting for your consent.\n")
     for item in pending:
-        sys.stdout.write(f"{_safe(item.key)} = {_safe(item.value)}\n    {_safe(item.origin)}\n")
+        sys.stdout.write(f"{safe_line(item.key)} = {safe_line(item.value)}\n    {safe_line(item.origin)}\n")
 
 
 _DESCRIPTION = """Show and change what runs without approval.
@@ -306,37 +307,27 @@ def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) 
         lines.append(f'  "always" would add: {decision.offer}')
     if decision.offer_note:
         lines.append(f"  {decision.offer_note}")
-    return print_lines(_safe(line) for line in lines)
+    return print_lines(safe_line(line) for line in lines)
 
 
 def policies() -> PolicyOf:
-    """The policy of each folder, read once, with the sandbox of a session there."""
+    """The initial policy of a session in each folder, read once, with its sandbox."""
     from functools import cache
 
+    from swecli.assembly.sandbox import sandbox_state
     from swecli.core.permissions.check import BadCheck
 
     @cache
     def policy_of(folder: Path) -> Policy:
+        rules = _rules(folder)
         try:
-            return folder_policy(folder)
+            startup = rules.startup()
+            state = sandbox_state(rules.options, startup)
+            return replace(rules.policy(startup), sandbox=state.level, holds=state.holds, masks=state.masks)
         except StartError as error:
             raise BadCheck(str(error)) from error
 
     return policy_of
-
-
-def folder_policy(folder: Path) -> Policy:
-    """Initial policy of a session in this folder. Also detects its sandbox, which may take a moment.
-
-    Raises:
-        StartError: its settings are broken.
-    """
-    from swecli.assembly.sandbox import sandbox_state
-
-    rules = _rules(folder)
-    startup = rules.startup()
-    state = sandbox_state(rules.options, startup)
-    return replace(rules.policy(startup), sandbox=state.level, holds=state.holds, masks=state.masks)
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
@@ -349,9 +340,3 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "revoke": revoke,
     "import": import_rules,
 }
-
-
-def _safe(text: str) -> str:
-    from swecli.safe_text import safe_line
-
-    return safe_line(text)
