@@ -127,3 +127,13 @@ def span(seconds: float) -> str:
         if count or unit == "second":
             return plural(count, unit)
     return ""
+
+
+def cut(text: str, most: int) -> str:
+    """The text in at most ``most`` characters; the last one is … if it is longer."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def cut_line(text: str, most: int) -> str:
+    """``cut`` with all words on one line."""
+    return cut(" ".join(text.split()), most)

@@ -23,6 +23,7 @@ from swecli.acp.words import clean, one_line, tool_kind, tool_title
 from swecli.core.protocol.commands import Answer, CarryOut, Command, ReplyPermission, SetMode
 from swecli.core.protocol.events import PermissionRequested, QuestionAsked
 from swecli.core.protocol.request_events import FOR_SESSION, Question, grounds, rule_words
+from swecli.figures import cut
 
 ONCE, ALWAYS, FOLDER, EDITS = "once", "always", "project", "accept-edits"
 REJECT, NEVER = "reject", "reject_always"
@@ -90,8 +91,7 @@ def permission_call(request: PermissionRequested, cwd: Path) -> ToolCallUpdate:
 
 
 def _rules(rules: Sequence[str]) -> str:
-    text = one_line(", ".join(rules))
-    return text if len(text) <= _RULE else f"{text[:_RULE]}…"
+    return cut(one_line(", ".join(rules)), _RULE)
 
 
 # --- plans ---

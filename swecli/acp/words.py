@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, cast
 
 from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.messages import ToolCallPart
+from swecli.figures import cut
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, without_sequences
 
@@ -59,8 +60,7 @@ def tool_title(name: str, target: str) -> str:
 
 
 def one_line(text: str) -> str:
-    line = str(safe_line(without_sequences(text.strip())))
-    return line if len(line) <= LONGEST_TITLE else f"{line[:LONGEST_TITLE]}…"
+    return cut(str(safe_line(without_sequences(text.strip()))), LONGEST_TITLE)
 
 
 def shown(text: str) -> str:

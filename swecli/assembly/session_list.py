@@ -40,6 +40,7 @@ from swecli.core.sessions.store import (
 from swecli.core.sessions.titles import meant_by, storable
 from swecli.core.workspace.process_tree import Process
 from swecli.core.worktrees import name_of_tree, trees_of, worktrees_folder
+from swecli.figures import cut
 from swecli.launch import LaunchOptions
 
 # Selects expired sessions by the rules of the settings: too old, or too large together. Deletes nothing.
@@ -266,7 +267,7 @@ def messages(newest_first: Sequence[bytes]) -> Sequence[DisplayBlock]:
     for body in ended:
         text = "\n".join(part.text for part in body.parts if isinstance(part, TextPart)).strip()
         if text and kinds.get(body.item) in ("user", "text") and len(blocks) < MESSAGES:
-            short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            short = cut(text, LONGEST)
             blocks.append(TextBlock(f"› {short}") if kinds[body.item] == "user" else MarkdownBlock(short))
     return blocks[::-1]
 

@@ -114,7 +114,7 @@ def _read(path: Path) -> Portable:
         raise StartError(f"{path}: {error.strerror or error}", ExitCode.BAD_INPUT) from None
     text = data.decode("utf-8-sig", "replace")
     try:
-        if _is_own(text):
+        if text.lstrip()[:200].startswith("{") and '"format"' in text[:200] and '"swecli-session"' in text[:200]:
             return read_portable(text)
         if text.lstrip().startswith(("<!DOCTYPE", "# ", "<html")):
             raise PortableError("Markdown and HTML exports are for reading; import takes the JSON export")
@@ -124,10 +124,6 @@ def _read(path: Path) -> Portable:
         return portable_of(foreign, new_session_id(moment, SystemRandom()))
     except PortableError as error:
         raise StartError(f"cannot import {path}: {error}. Nothing was changed.", ExitCode.BAD_INPUT) from None
-
-
-def _is_own(text: str) -> bool:
-    return text.lstrip()[:200].startswith("{") and '"format"' in text[:200] and '"swecli-session"' in text[:200]
 
 
 def cover_of(folder: Path) -> Callable[[str], str]:

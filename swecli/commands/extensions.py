@@ -10,7 +10,7 @@ from swecli.commands.base import CommandResult, Run, SlashCommand, Word, absent
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Invoke
-from swecli.figures import plural
+from swecli.figures import cut_line, plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -47,7 +47,7 @@ def _calling(name: str, description: str, hint: str) -> SlashCommand:
         return _call(session, Invoke(name, arguments))
 
     shown = hint if hint.startswith(("[", "<")) else f"[{hint or 'text'}]"
-    return SlashCommand(name, _short(description), run, arguments=shown, own=True)
+    return SlashCommand(name, cut_line(description, _SUMMARY), run, arguments=shown, own=True)
 
 
 def _call(session: Session, call: Invoke) -> CommandResult:
@@ -67,11 +67,6 @@ def _waiting(item: Waiting) -> SlashCommand:
         return _call(session, Invoke(item.name, arguments))  # it may have been approved since the list was made
 
     return SlashCommand(item.name, f"Waits for approval: /{item.kind} approve {item.name}", run, own=True)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 1]}…"
 
 
 async def _run_skill(session: Session, arguments: str) -> CommandResult:
@@ -176,7 +171,7 @@ def _skill_rows(session: Session, files: ExtensionFiles) -> TableBlock:
     rows = tuple(
         (
             skill.name,
-            _short(skill.description),
+            cut_line(skill.description, _SUMMARY),
             _users(skill.for_model, skill.for_user),
             f"{_tokens(skill.description) if skill.for_model else 0} + {_tokens(skill.body)}",
             skill.origin.source.label,
@@ -194,7 +189,7 @@ def _command_rows(session: Session, files: ExtensionFiles) -> TableBlock:
     rows = tuple(
         (
             f"/{command.name} {command.hint}".rstrip(),
-            _short(command.description),
+            cut_line(command.description, _SUMMARY),
             _tokens(command.body),
             command.origin.source.label,
         )
@@ -213,7 +208,8 @@ def _agent_rows(session: Session, files: ExtensionFiles) -> TableBlock:
         tools = "all tools" if everything else plural(len(made.tools), "tool")
         unknown = f"unknown: {', '.join(made.missing)}" if made.missing else ""
         gets = ", ".join(filter(None, (tools, made.mode, profile.model, unknown)))
-        row = (profile.name, _short(profile.description), gets, _tokens(profile.prompt), profile.origin.source.label)
+        about, source = cut_line(profile.description, _SUMMARY), profile.origin.source.label
+        row = (profile.name, about, gets, _tokens(profile.prompt), source)
         rows.append(row)
     return TableBlock(("Agent", "For", "Gets", "Tokens", "From"), tuple(rows))
 
@@ -264,7 +260,7 @@ def _agent_details(files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...]
 def _skill_words(session: Session) -> Iterable[Word]:
     files = session.view.extension_files
     skills = files.now.skills.values() if files is not None else ()
-    return [Word(skill.name, _short(skill.description)) for skill in skills if skill.for_user]
+    return [Word(skill.name, cut_line(skill.description, _SUMMARY)) for skill in skills if skill.for_user]
 
 
 _ARGUMENTS = "[name | approve]"

@@ -19,6 +19,7 @@ from swecli.core.git import repository_of
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
 from swecli.core.workspace.text_file import shown_path, typed_path, usable_folder
+from swecli.figures import cut
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
@@ -351,7 +352,7 @@ def _row(operation: Operation, cwd: Path, listed: frozenset[str]) -> tuple[str, 
     parts = [", ".join(shown_path(path, cwd) for path in own[:3]) + (f" +{len(own) - 3}" if len(own) > 3 else "")]
     parts += [f"{made:,} generated"] if made else []
     names = ", ".join(filter(None, parts))
-    shown = title if len(title) <= 50 else f"{title[:49]}…"
+    shown = cut(title, 50)
     clock = time.strftime("%H:%M", time.localtime(operation.started))
     return operation.origin.item, str(operation.origin.turn), clock, names, shown + unsure
 

@@ -10,6 +10,7 @@ from swecli.commands.base import CommandResult, SlashCommand, Word
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
+from swecli.figures import cut_line
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -49,8 +50,7 @@ def _listed(session: Session) -> tuple[DisplayBlock, ...]:
 
 
 def _row(job: JobInfo) -> tuple[str, ...]:
-    command = " ".join(job.command.split())
-    command = command if len(command) <= _COMMAND else f"{command[: _COMMAND - 1]}…"
+    command = cut_line(job.command, _COMMAND)
     size = readable_size(job.size) if job.tokens is None else f"{job.tokens:,} tokens"
     return job.id, status_of(job), shown_age((job.ended or time.time()) - job.started), size, command
 

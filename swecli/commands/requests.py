@@ -16,7 +16,7 @@ from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.messages import Usage
 from swecli.core.protocol.provider_reports import dropped_words
 from swecli.export.destination import DestinationError, located
-from swecli.figures import aligned, bar, dollars, number, percent, plural
+from swecli.figures import aligned, bar, cut, dollars, number, percent, plural
 from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ _MESSAGE = 40
 def with_message(draft: str) -> str:
     """That the next request is shown as if with this message."""
     line = safe_line(draft)
-    return f" with the message “{line if len(line) <= _MESSAGE else f'{line[: _MESSAGE - 1]}…'}”" if draft else ""
+    return f" with the message “{cut(line, _MESSAGE)}”" if draft else ""
 
 
 async def _save_wire(session: Session, name: str) -> CommandResult:

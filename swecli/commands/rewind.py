@@ -16,7 +16,7 @@ from swecli.core.protocol.commands import Rewind, UndoRewind
 from swecli.core.protocol.events import FilesRestored, RewindScope
 from swecli.core.workspace.jobs import shown_age
 from swecli.core.workspace.text_file import shown_path
-from swecli.figures import plural, tokens
+from swecli.figures import cut, plural, tokens
 
 if TYPE_CHECKING:
     from swecli.core.engine.rewind import RewindPoint
@@ -95,8 +95,7 @@ def rewind_table(points: Sequence[RewindPoint], now: float) -> tuple[DisplayBloc
 
 def short(text: str, most: int = _TEXT) -> str:
     """A message on one line of at most ``most`` characters."""
-    line = " ".join(text.split()) or "(no words)"
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return cut(" ".join(text.split()) or "(no words)", most)
 
 
 def changed_words(point: RewindPoint) -> str:

@@ -14,7 +14,6 @@ from swecli.commands.base import Clip, CommandResult, SlashCommand, fixed_words,
 from swecli.commands.context import provider_text
 from swecli.commands.mode import mode_label, mode_meaning
 from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
-from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import MarkdownBlock, TextBlock, TodoBlock
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import CarryOut, SetMode, Submit
@@ -86,10 +85,6 @@ def _context_words(budget: Budget) -> str:
     return f"{budget.shown} of {number(budget.effective)} tokens{reserved}"
 
 
-def _warming(model: ModelInfo | None) -> str:
-    return "" if model is None else WARMS if model.warms else PREWARMS if model.prewarms else ""
-
-
 def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: Sequence[tuple[str, str]] = ()) -> str:
     """``more`` are the rows of the session's companions."""
     model, budget = view.model, view.budget
@@ -112,7 +107,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: S
             ("Model", f"{model.ref}{facts}" if model else "none; choose one with /model provider/name"),
             ("Next model", f"{view.planned_model}, from the next compaction on" if view.planned_model else ""),
             ("Address", model.address if model else ""),
-            ("Warm-up", _warming(model)),
+            ("Warm-up", "" if model is None else WARMS if model.warms else PREWARMS if model.prewarms else ""),
             ("Sandbox", sandbox_text(view.sandbox)),
             (
                 "Mode",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
+from swecli.figures import cut
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _multiple(validator: Any, step: float, value: object, schema: object) -> Ite
 
 def _clause(error: ValidationError) -> str:
     where = ".".join(str(part) for part in error.absolute_path)
-    message = error.message if len(error.message) <= 200 else f"{error.message[:199]}…"
+    message = cut(error.message, 200)
     return f"{where}: {message}" if where else message
 
 

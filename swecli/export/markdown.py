@@ -10,7 +10,7 @@ from swecli.block_text import block_lines, diff_lines, shortened
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, TerminalBlock
 from swecli.core.protocol.messages import DocumentPart, ImagePart, usage_words
 from swecli.export.transcript import Entry, Transcript, Turn
-from swecli.figures import dollars, duration, percent, plural
+from swecli.figures import cut_line, dollars, duration, percent, plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, without_sequences
 from swecli.tool_words import call_title
@@ -77,8 +77,7 @@ def ended_words(turn: Turn) -> str:
 
 def call_words(entry: Entry) -> str:
     """Verb and target of a call on one line, as on the screen."""
-    target = " ".join(entry.title.split())
-    target = target if len(target) <= _TARGET else f"{target[: _TARGET - 1]}…"
+    target = cut_line(entry.title, _TARGET)
     return call_title(entry.name, target)
 
 

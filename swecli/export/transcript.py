@@ -50,7 +50,7 @@ from swecli.core.protocol.messages import (
 )
 from swecli.core.protocol.turns import Item, Turns
 from swecli.event_lines import completed_line, restored_line
-from swecli.figures import plural
+from swecli.figures import cut, plural
 
 EntryKind = Literal["user", "shell", "attachment", "answer", "reasoning", "tool", "note", "notice"]
 
@@ -177,7 +177,7 @@ def _first_words(events: Iterable[Event]) -> str:
         elif isinstance(event.body, ItemCompleted) and event.body.item in users:
             words = " ".join(" ".join(part.text for part in event.body.parts if isinstance(part, TextPart)).split())
             if words:
-                return words if len(words) <= 80 else f"{words[:79]}…"
+                return cut(words, 80)
     return ""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.core.llm.catalog import shown_ref
+from swecli.figures import cut
 from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def greeting(
     ]
     if earlier:
         last = earlier[0]
-        title = safe_line(last.title)
-        title = title if len(title) <= TITLE else f"{title[: TITLE - 1]}…"
+        title = cut(safe_line(last.title), TITLE)
         lines.append((LAST, f"{title} · {age(now - last.updated)} · {keys('continue_session')}"))
     return (*lines, ("", HINTS[len(earlier) % len(HINTS)](keys)))
 

@@ -23,6 +23,7 @@ from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Rew
 from swecli.core.protocol.context_events import BY_HAND, ContextChange, RotKind
 from swecli.core.protocol.events import ContextSuggested
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.figures import cut_line
 from swecli.lazy_pattern import lazy_pattern
 
 TIMES = 3
@@ -186,7 +187,7 @@ def _failures(snapshot: _Snapshot) -> Iterator[Rot]:
     for command, runs in failed.items():
         older = tuple(entry for entry, _ in runs[:-1] if entry in snapshot.free)
         if len(runs) >= TIMES and older:
-            reason = f"failed {len(runs)} times: `{_short(command)}`"
+            reason = f"failed {len(runs)} times: `{cut_line(command, SHORT)}`"
             yield Rot("failing", command, len(runs), reason, "drop", older, "older run{s}")
 
 
@@ -350,7 +351,7 @@ def _contradictions(snapshot: _Snapshot) -> Iterator[Rot]:
             demand for demand in snapshot.demands if demand.entry.turn >= first.entry.turn and _oppose(first, demand)
         )
         cause = f"{first.entry.id} {other.entry.id}"
-        reason = f"turns {first.entry.turn} and {newest.entry.turn} contradict: “{_short(first.text)}”"
+        reason = f"turns {first.entry.turn} and {newest.entry.turn} contradict: “{cut_line(first.text, SHORT)}”"
         if all(demand.alone and demand.entry.id in snapshot.free for demand in older):
             noun = "the older message" if len(names) == 1 else "older message{s}"
             yield Rot("contradiction", cause, 1, reason, "drop", names, noun)
@@ -371,7 +372,7 @@ def _repeated(snapshot: _Snapshot) -> Iterator[Rot]:
         if any(other.entry.turn > newest.entry.turn and _oppose(newest, other) for other in snapshot.demands):
             continue  # overruled since
         if not snapshot.ledger.pinned & entries.keys() and newest.entry.id in snapshot.free:
-            reason = f"said {len(entries)} times: “{_short(demand.text)}”"
+            reason = f"said {len(entries)} times: “{cut_line(demand.text, SHORT)}”"
             cause = " ".join(sorted(demand.words))
             yield Rot("repeated", cause, len(entries), reason, "pin", (newest.entry.id,), "it")
 
@@ -468,11 +469,6 @@ def _summaries(snapshot: _Snapshot) -> Iterator[Rot]:
 
 SHORT = 40
 """Characters of a quotation in a reason."""
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
 
 
 def command_of(suggestion: ContextSuggested) -> Command:

@@ -20,6 +20,7 @@ from swecli.core.extensions.front_matter import FrontMatter, Problem, read_front
 from swecli.core.permissions.rules import glob_spec
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.walk import is_simple
+from swecli.figures import cut
 
 When = Literal["always", "matching", "described", "mentioned"]
 
@@ -131,5 +132,4 @@ def offered_lines(rules: list[RuleFile]) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    text = as_read(text)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
+    return cut(as_read(text), _LONGEST)

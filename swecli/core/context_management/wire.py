@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from swecli.core.llm.json_values import as_object, is_list
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.figures import cut
 
 LISTS: Final = ("system", "tools", "messages", "input", "contents")
 """Fields of a request with members that are sections of their own."""
@@ -93,23 +94,19 @@ def _about(value: Any) -> str:
     """Role or name, and the beginning of the text."""
     fields = as_object(value)
     if not fields:
-        return _cut(compact_json(value), 80)
+        return cut(compact_json(value), 80)
     named = as_object(fields.get("function")) or fields
     described = named.get("description")
     if isinstance(described, str) and "name" in named:
-        return _cut(f"{named['name']}: {' '.join(described.split())}", 120)
+        return cut(f"{named['name']}: {' '.join(described.split())}", 120)
     kind = str(fields.get("role") or named.get("name") or fields.get("type") or "")
-    return _cut(f"{kind} {_words(fields)}".strip(), 120)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return cut(f"{kind} {_words(fields)}".strip(), 120)
 
 
 def _words(value: Any) -> str:
     """The first text in a value."""
     if isinstance(value, str):
-        return _cut(" ".join(value.split()), 100)
+        return cut(" ".join(value.split()), 100)
     if is_list(value):
         return next((words for member in value if (words := _words(member))), "")
     fields = as_object(value)

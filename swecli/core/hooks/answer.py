@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from swecli.core.hooks.hook import JUDGES, HookEvent
 from swecli.core.workspace.command_output import as_read
+from swecli.figures import cut_line
 from swecli.lazy_pattern import lazy_pattern
 
 Ending = Literal["exited", "timeout", "skipped", "not started", "changed", "not allowed"]
@@ -94,20 +95,21 @@ def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> 
     stderr = ran.stderr.strip()
     if ran.exit_status == 2:
         reason = _bounded(stderr or ran.stdout.strip() or _NO_REASON, MOST_CONTEXT)
-        return Answer("block", reason) if event in _BLOCKS else Answer(problem=_line(f"exit 2: {reason}"))
+        return Answer("block", reason) if event in _BLOCKS else Answer(problem=cut_line(f"exit 2: {reason}", 300))
     if ran.exit_status != 0:
         why = f"{_status(ran.exit_status)}{f': {stderr}' if stderr else ''}"
         unable = ran.exit_status is None or ran.exit_status in _CAN_NOT_RUN or _signal(ran.exit_status) > 0
-        return _silent(event, name, why) if unable else Answer(problem=_line(why))
+        return _silent(event, name, why) if unable else Answer(problem=cut_line(why, 300))
     return _of_output(event, ran)
 
 
 def _silent(event: HookEvent, name: str, why: str, before: str = "") -> Answer:
     """The answer of a hook that gave none, for the reason ``why``."""
-    problem = _line(f"{before}{why}")
+    problem = cut_line(f"{before}{why}", 300)
     if event not in JUDGES:
         return Answer(problem=problem)
-    return Answer("ask", _line(f"The {event} hook {name or '?'} did not judge this call: {why}"), problem=problem)
+    asked = f"The {event} hook {name or '?'} did not judge this call: {why}"
+    return Answer("ask", cut_line(asked, 300), problem=problem)
 
 
 _CAN_NOT_RUN: Mapping[int, str] = {126: "not executable", 127: "not found"}
@@ -142,7 +144,7 @@ def _of_output(event: HookEvent, ran: Ran) -> Answer:
             return Answer()
         if ran.cut:
             return Answer(problem="its output is too long to parse as JSON and was ignored")
-        return Answer(problem=_line(f"its output looks like JSON but is not ({error}) and was ignored"))
+        return Answer(problem=cut_line(f"its output looks like JSON but is not ({error}) and was ignored", 300))
     if text[end:].lstrip(" \t")[:1] not in ("", "\r", "\n"):
         return Answer(problem="its output looks like JSON but text follows on the line, so it was ignored")
     return _of_json(event, cast("dict[str, Any]", data))
@@ -166,7 +168,7 @@ def _of_json(event: HookEvent, data: Mapping[str, Any]) -> Answer:
         data.get("continue") is False,
         _bounded(_text(data, "stopReason", problems), MOST_MESSAGE),
         updated,
-        _line("; ".join(problems)),
+        cut_line("; ".join(problems), 300),
         data.get("suppressOutput") is True,
         _seen(_output(specific)) if event == "PostToolUse" else None,
     )
@@ -239,11 +241,6 @@ def _bounded(text: str, most: int) -> str:
     """The text as people see it, of bounded length."""
     text = as_read(text)
     return text if len(text) <= most else f"{text[:most]}\n[… {len(text) - most:,} more characters left out]"
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else f"{line[:299]}…"
 
 
 class Verdict(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from swecli.core.language_servers.protocol import Diagnostic, lines_of
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.line_diff import changed_spans
-from swecli.figures import plural
+from swecli.figures import cut_line, plural
 
 LONGEST: Final = 300
 """Characters of one error."""
@@ -82,8 +82,7 @@ def _moved(old: str, new: str) -> dict[int, int]:
 
 
 def _short(message: str) -> str:
-    line = " ".join(as_read(message).split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+    return cut_line(as_read(message), LONGEST)
 
 
 def findings_text(findings: Sequence[Finding], most: int, server: str, *, late: bool = False) -> str:

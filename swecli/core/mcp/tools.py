@@ -22,6 +22,7 @@ from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.tools.dynamic import DynamicTool, RawParams, portable_schema
 from swecli.core.tools.outside_text import framed, outside_text, seen_text
+from swecli.figures import cut
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import without_sequences
 
@@ -146,7 +147,7 @@ def outcome_of(result: mcp_types.CallToolResult, server: str, notes: Sequence[st
     whole = "\n".join(texts)
     longer = f"\n[The result was longer: {len(whole):,} characters.]" if len(whole) > MOST_TEXT else ""
     shown = _HIDDEN.sub("", without_sequences(whole[:MOST_TEXT]))
-    blocks: tuple[DisplayBlock, ...] = (TextBlock(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),)
+    blocks: tuple[DisplayBlock, ...] = (TextBlock(cut(shown, _SHOWN)),)
     whole = seen_text(whole[:MOST_TEXT]) + longer
     framing = outside_text(whole, program(server)) or ("(no text)" if not images else "")
     told = "\n".join((*map(seen_text, notes), framing))

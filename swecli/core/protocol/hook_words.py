@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swecli.core.protocol.events import HookRan
+from swecli.figures import cut
 
 _DID = {
     "ok": "",
@@ -53,7 +54,7 @@ def short_command(command: str) -> str:
     line = " ".join(command.split())
     if " " not in line:
         line = line.rpartition("/")[2].strip("\"'") or line
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+    return cut(line, _SHOWN)
 
 
 def running_words(event: str, commands: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import ResultKind
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError
+from swecli.figures import cut, cut_line
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -84,8 +85,7 @@ class DynamicTool(Tool[RawParams]):
         """The first short text among the arguments."""
         values = params.arguments.values()
         text = next((value for value in values if isinstance(value, str) and value.strip()), "")
-        line = " ".join(text.split())
-        return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+        return cut_line(text, _TITLE)
 
     async def preview(self, params: RawParams, ctx: ToolContext) -> Preview:
         text = json.dumps(params.arguments, ensure_ascii=False, indent=2)
@@ -156,14 +156,10 @@ def _problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[s
     except (SchemaError, Unresolvable, RecursionError):
         return []
     lines = [
-        f"{'.'.join(str(part) for part in error.absolute_path) or 'arguments'}: {_short(error.message)}"
+        f"{'.'.join(str(part) for part in error.absolute_path) or 'arguments'}: {cut(error.message, 300)}"
         for error in errors[:MOST_PROBLEMS]
     ]
     return lines + ([f"and {len(errors) - MOST_PROBLEMS} more"] if len(errors) > MOST_PROBLEMS else [])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 # --- schemas --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from swecli.core.protocol.blocks import TextBlock
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.tools.outside_text import DATA, framed, seen_text
 from swecli.core.web.fetch import FetchError, Limits, Page, fetch, host_of, parsed
+from swecli.figures import cut
 from swecli.lazy_pattern import lazy_pattern
 
 _TEXT = lazy_pattern(
@@ -63,10 +64,10 @@ class WebFetch(Tool[WebFetchParams]):
             raise ToolError(f"{page.url} is {page.content_type}, not text. It was discarded.")
         text = seen_text(await asyncio.to_thread(_text, page))
         failed = page.status >= 400
-        cut = f", cut at {readable_size(len(page.body))}" if page.cut else ""
-        state = f"{page.status}, {readable_size(len(page.body))}{cut}"
+        missing = f", cut at {readable_size(len(page.body))}" if page.cut else ""
+        state = f"{page.status}, {readable_size(len(page.body))}{missing}"
         told = f"Status {state}. {DATA}\n{framed(text or '(no text)', page.url)}"
-        block = TextBlock(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+        block = TextBlock(cut(text, _SHOWN))
         return ToolOutcome(told, (block,), state, is_error=failed, untrusted=host_of(parsed(page.url)))
 
 

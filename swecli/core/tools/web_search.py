@@ -16,7 +16,7 @@ from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.outside_text import framed, seen_line
 from swecli.core.web.fetch import FetchError, Limits, fetch, host_of, parsed
-from swecli.figures import plural
+from swecli.figures import cut, plural
 
 MOST_RESULTS = 10
 _CONTENT = 400
@@ -136,8 +136,7 @@ def hits_of(answer: object, engine: SearchEngine) -> list[Hit]:
 
 
 def _line(value: object, most: int) -> str:
-    text = seen_line(value) if isinstance(value, str) else ""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return cut(seen_line(value) if isinstance(value, str) else "", most)
 
 
 def permitted(host: str, allowed: Collection[str], blocked: Collection[str]) -> bool:

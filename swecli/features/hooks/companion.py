@@ -38,6 +38,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message, ToolResultPart
 from swecli.core.tools.base import ToolError, ToolOutcome
+from swecli.figures import cut
 
 if TYPE_CHECKING:
     from swecli.core.hooks.answer import Verdict
@@ -526,10 +527,7 @@ def hook_ran(run: HookRun, item: str = "") -> HookRan:
         outcome = "context"
     if answer.quiet and outcome in ("ok", "context"):
         text = ""
+    text = cut(text, MOST_SHOWN)
     return HookRan(
-        hook.event, hook.command, outcome, _short(text), item, hook.matcher, hook.origin, ran.exit_status, ran.duration
+        hook.event, hook.command, outcome, text, item, hook.matcher, hook.origin, ran.exit_status, ran.duration
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

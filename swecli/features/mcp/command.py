@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, Word, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
-from swecli.figures import plural
+from swecli.figures import cut, plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.offered_tools import SourceSize
@@ -84,7 +84,7 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
         changed = f", {left_out} left out" if left_out else ""
         tools = f"{size.count}{_withheld(size)}{changed}" if connection.state == "ready" else ""
         tokens = _tokens(size) if connection.state == "ready" else ""
-        rows.append((name, _state(connection), tools, tokens, _cut(connection.definition.line, 60)))
+        rows.append((name, _state(connection), tools, tokens, cut(connection.definition.line, 60)))
     table = TableBlock(("Server", "State", "Tools", "Tokens", "Runs"), tuple(rows), "MCP servers")
     unused = (TextBlock(SAFE_MODE.format("MCP servers of projects"), "dim"),) if session.view.safe_mode else ()
     return (
@@ -92,10 +92,6 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
         *unused,
         TextBlock("/mcp NAME shows its tools; enable, disable, reconnect, login and log take a name.", "dim"),
     )
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def _tokens(size: SourceSize) -> str:
@@ -144,7 +140,7 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
         (
             tool.name,
             "reads" if _reads(tool) else "may change things",
-            _cut((tool.description or "").strip().split("\n")[0], 80),
+            cut((tool.description or "").strip().split("\n")[0], 80),
         )
         for tool in offered.tools
     ]

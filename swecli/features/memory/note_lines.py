@@ -51,7 +51,7 @@ def notes_lines(
         FILES: [
             _file_line(path, file, requests.get(file.turn), cwd, line)
             for path, file in log.modified.items()
-            if path.startswith(f"{cwd}{os.sep}") and not _is_memory(path)
+            if path.startswith(f"{cwd}{os.sep}") and not ("/.swecli/memory/" in path or path.endswith(f"/{NOTES}"))
         ],
         TASK: [task] if task else [],
         ISSUES: [
@@ -68,10 +68,6 @@ def _file_line(path: str, file: ModifiedFile, request: Said | None, cwd: Path, l
     how = "deleted" if file.gone else "created" if file.made else "updated"
     why = line(request.text, _LONGEST_WHY) if request is not None else ""
     return f"- `{line(name, LONGEST_LINE)}` ({how})" + (f" - {why}" if why else "")
-
-
-def _is_memory(path: str) -> bool:
-    return "/.swecli/memory/" in path or path.endswith(f"/{NOTES}")
 
 
 def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:

@@ -11,6 +11,7 @@ from msgspec import Meta
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.features.subagents.profiles import AgentTask
+from swecli.figures import cut_line
 
 if TYPE_CHECKING:
     from swecli.core.extensions.watch import ExtensionFiles
@@ -47,7 +48,7 @@ class TaskTool(Tool[TaskParams]):
         own = Path(__file__).with_name("task.md").read_text(encoding="utf-8").strip()
         if not profiles:
             return own
-        lines = [f"- {name}: {_short(text, _DESCRIPTION)}" for name, text in profiles]
+        lines = [f"- {name}: {cut_line(text, _DESCRIPTION)}" for name, text in profiles]
         if sum(map(len, lines)) + len(lines) > _LIST:
             lines = _within_limit(profiles)
         return "\n".join((f"{own} Agents:", *lines))
@@ -89,17 +90,12 @@ def _within_limit(profiles: Sequence[tuple[str, str]]) -> list[str]:
     lines: list[str] = []
     room = _LIST - sum(len(name) + 2 for name, _ in profiles)  # beside the names of the profiles that follow
     for at, (name, text) in enumerate(profiles):
-        line = f"- {name}: {_short(text, longest)}"
+        line = f"- {name}: {cut_line(text, longest)}"
         room += len(name) + 2 - (len(line) + 1)
         if room < 0:
             return [*lines, f"- {', '.join(other for other, _ in profiles[at:])}"]
         lines.append(line)
     return lines
-
-
-def _short(text: str, most: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def told_agents(files: ExtensionFiles) -> Callable[[], Sequence[tuple[str, str]]]:

@@ -57,10 +57,6 @@ def _placeholder(choices: Sequence[Choice]) -> str:
     return "type to filter" if choices else "type it here"
 
 
-def _folded(choice: Choice) -> str:
-    return choice.label.casefold()
-
-
 def _is_start(wanted: str, name: str) -> bool:
     """Whether a name begins with the typed words: ``gpt-5`` means ``gpt-5-mini`` rather than ``gpt-50x``."""
     return name.startswith(wanted) and not name[len(wanted) : len(wanted) + 1].isalnum()
@@ -261,7 +257,7 @@ class Picker(DockPanel):
 
     @cached_property
     def _named(self) -> list[_Named]:
-        return [_Named(choice, text, last_part(text)) for choice in self._choices if (text := _folded(choice))]
+        return [_Named(choice, text, last_part(text)) for choice in self._choices if (text := choice.label.casefold())]
 
     def _matching(self, wanted: str) -> list[Choice]:
         before, pool = self._found

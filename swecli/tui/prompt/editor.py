@@ -14,7 +14,7 @@ from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
-from swecli.figures import plural
+from swecli.figures import cut, plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.tui.compat import ShrinkingTextArea
 from swecli.tui.keymap import Keymap
@@ -529,7 +529,7 @@ class PromptEditor(ShrinkingTextArea):
         """Keep text for the key that pastes what was cut, and say so."""
         self._ring.keep(text)
         first = next(iter(text.split("\n")), "")
-        shown = first if len(first) <= ASIDE else f"{first[: ASIDE - 1]}…"
+        shown = cut(first, ASIDE)
         self.complain(f"Put aside: {shown} ({self._keymap.shown('yank')} restores it)")
 
     def _keep_apart(self, text: str) -> None:

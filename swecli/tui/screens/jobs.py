@@ -12,6 +12,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import CancelItem, Interrupt
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
+from swecli.figures import cut
 from swecli.safe_text import safe_line
 from swecli.tui.screens.list_screen import Ask, Entry, ListPage, heading
 from swecli.tui.session_controller import SessionController
@@ -145,8 +146,7 @@ def one_line(command: ShownCommand) -> str:
 
 def label(command: ShownCommand) -> str:
     """A command's name within a sentence: its id, or its text."""
-    text = one_line(command)
-    text = text if len(text) <= 40 else f"{text[:39]}…"
+    text = cut(one_line(command), 40)
     return f"{command.name} ({text})" if command.job else text
 
 

@@ -377,7 +377,7 @@ class Drawer:
                 inner = self._blocks(tokens[1:-1], max(1, width - 2), base + palette.quote, depth, in_list=False)
                 return indent(inner, gutter)
             case "fence" | "code_block":
-                lines = _code_lines(token.content)
+                lines = [SafeText(line) for line in sanitise(token.content.removesuffix("\n")).split("\n")]
                 return self._code(lines, token.info.split()[0] if token.info.split() else "", width)
             case "hr":
                 return Styled(SafeText("─" * width), palette.rule).rows(width)
@@ -469,10 +469,6 @@ def _joined(lines: Sequence[Styled]) -> Styled:
         for part in line.segments():
             out.add(SafeText(part.text), part.style or Style())
     return out
-
-
-def _code_lines(content: str) -> list[SafeText]:
-    return [SafeText(line) for line in sanitise(content.removesuffix("\n")).split("\n")]
 
 
 LARGE: Final = 8_000
