@@ -235,13 +235,9 @@ def wrong_values(task: Task) -> list[str]:
         problems.append(f"repo {task.repo!r} is neither a path nor an address that swecli clones")
     problems += [f"env has the invalid name {name!r}" for name in task.env if not name or "=" in name or "\0" in name]
     problems += [
-        f"{name} contains a null character" for name in ("prompt", "setup", "check") if "\0" in _text(task, name)
+        f"{name} contains a null character" for name in ("prompt", "setup", "check") if "\0" in getattr(task, name)
     ]
     return problems
-
-
-def _text(task: Task, name: str) -> str:
-    return getattr(task, name)
 
 
 def repository(text: str, base: Path, *, benchmark: bool = False) -> str:

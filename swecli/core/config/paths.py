@@ -38,15 +38,14 @@ class Paths(Struct, frozen=True):
     @property
     def all(self) -> tuple[Path, ...]:
         """Every directory once, resolved: no tool may write below any of them."""
-        return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in self._fields()))
+        return tuple(
+            dict.fromkeys(Path(os.path.realpath(path)) for path in (self.config, self.data, self.cache, self.state))
+        )
 
     @property
     def memories(self) -> Path:
         """The user's memories, the only folder of these that a tool may write to: that for memories."""
         return Path(os.path.realpath(self.data)) / "memories"
-
-    def _fields(self) -> tuple[Path, ...]:
-        return (self.config, self.data, self.cache, self.state)
 
     def workspace_data(self, workspace: Path) -> Path:
         return self.data / "workspaces" / workspace_key(workspace)

@@ -126,10 +126,8 @@ def _globs(front: FrontMatter) -> tuple[str, ...]:
 
 def offered_lines(rules: list[RuleFile]) -> list[str]:
     """A line for each rule that the model chooses by its description."""
-    lines = [f"- {rule.name}: {_cut(rule.description or rule.path.stem)}" for rule in rules[:MOST_OFFERED]]
+    lines = [
+        f"- {rule.name}: {cut(as_read(rule.description or rule.path.stem), _LONGEST)}" for rule in rules[:MOST_OFFERED]
+    ]
     more = len(rules) - MOST_OFFERED
     return [*lines, f"- and {more} more in the same folders"] if more > 0 else lines
-
-
-def _cut(text: str) -> str:
-    return cut(as_read(text), _LONGEST)

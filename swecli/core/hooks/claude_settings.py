@@ -129,7 +129,7 @@ def hooks_of(
                     event,
                     command,
                     matcher,
-                    _seconds(entry.get("timeout")),
+                    _limit(entry.get("timeout")) or TIMEOUT,
                     source,
                     location,
                     condition=condition if isinstance(condition, str) else "",
@@ -215,10 +215,6 @@ def _ignored(entry: Mapping[str, Any]) -> str:
     if entry.get("timeout") is not None and _limit(entry["timeout"]) is None:
         told.append(f"its timeout is not a number of seconds, so it is {TIMEOUT:g}")
     return "; ".join(told)
-
-
-def _seconds(value: object) -> float:
-    return _limit(value) or TIMEOUT
 
 
 def _limit(value: object) -> float | None:

@@ -58,7 +58,7 @@ def brought(
         Finding(
             path,
             diagnostic.range.start.line + 1,
-            _short(diagnostic.message),
+            cut_line(as_read(diagnostic.message), LONGEST),
             " ".join(as_read(str(diagnostic.code or "")[:60]).split()),
         )
         for diagnostic in fresh
@@ -79,10 +79,6 @@ def _moved(old: str, new: str) -> dict[int, int]:
         moved.update((line, line + shift) for line in range(at, i1))
         at, shift = i2, j2 - i2
     return moved
-
-
-def _short(message: str) -> str:
-    return cut_line(as_read(message), LONGEST)
 
 
 def findings_text(findings: Sequence[Finding], most: int, server: str, *, late: bool = False) -> str:

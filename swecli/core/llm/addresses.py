@@ -20,7 +20,7 @@ def normalise(url: str, protocol: str) -> str:
     """
     text = url.strip()
     if "://" not in text:
-        text = f"http://{text}" if _is_local_text(text) or protocol == "ollama-chat" else f"https://{text}"
+        text = f"http://{text}" if is_local(f"http://{text}") or protocol == "ollama-chat" else f"https://{text}"
     parts = urlsplit(text)
     shown = without_password(text) if "@" in url else url
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -78,10 +78,6 @@ def is_loopback(url: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-
-
-def _is_local_text(text: str) -> bool:
-    return is_local(f"http://{text}")
 
 
 def _ollama_location(host: str, port: int | None, scheme: str) -> str:

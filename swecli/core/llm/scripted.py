@@ -310,7 +310,7 @@ def facts_of(request: ModelRequest, *, whole: bool = True) -> RequestFacts:
     messages = request.messages
     newest = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role == "assistant"), 0)
     results = tuple(result for message in messages[newest:] for result in message.tool_results)
-    texts = (*_system_texts(request), *map(_message_text, messages)) if whole else ()
+    texts = (*(block.text for block in request.system), *map(_message_text, messages)) if whole else ()
     return RequestFacts(
         results=tuple(result.text for result in results),
         failed=any(result.is_error for result in results) if results else None,
@@ -321,10 +321,6 @@ def facts_of(request: ModelRequest, *, whole: bool = True) -> RequestFacts:
         tools=bool(request.tools),
         calls=sum(len(message.tool_calls) for message in messages if message.role == "assistant"),
     )
-
-
-def _system_texts(request: ModelRequest) -> Iterator[str]:
-    return (block.text for block in request.system)
 
 
 def _message_text(message: Message) -> str:

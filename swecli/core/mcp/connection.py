@@ -203,7 +203,7 @@ class Connection:
                 await self._run()
                 reason, ended = self._why_ended(), True
             except (ServerError, OSError, ValueError) as error:
-                reason, ended = _clause(str(error)), self._reached
+                reason, ended = str(error).rstrip(". "), self._reached
                 away = known and self.definition.transport != "stdio"
                 if isinstance(error, LoginNeeded) or not (ended or away):
                     self.log.line(f"not started: {error}")
@@ -771,7 +771,3 @@ def _one_line(error: BaseException) -> str:
 
 def _said(error: MCPError) -> str:
     return _one_line(error) or f"error {error.code} without a message"
-
-
-def _clause(text: str) -> str:
-    return text.rstrip(". ")

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -144,7 +144,7 @@ class PlaybookFile:
         Raises:
             OSError: the files can't be written; each bullet is still in one of them.
         """
-        with self._turn():
+        with one_writer(self._lock):
             playbook = self.read()
             result = change(playbook)
             playbook.bound()
@@ -153,9 +153,6 @@ class PlaybookFile:
             if playbook.forgotten:
                 told = f"{told} {playbook.forgotten} archived bullets were let go, the oldest first.".strip()
             return playbook, result, told
-
-    def _turn(self) -> AbstractContextManager[None]:
-        return one_writer(self._lock)
 
     def _write(self, playbook: Playbook) -> str:
         current = [bullet for bullet in playbook.all() if bullet.status != "archived"]

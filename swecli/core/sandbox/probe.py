@@ -407,17 +407,13 @@ class Machine:
         except SandboxError:
             placeholders.release(lock)
             raise
-        launch.release = _releasing(placeholders, lock)
+        launch.release = lambda: placeholders.release(lock)
         return launch
 
 
 def planned(request: Request, placeholders: Collection[str] = ()) -> Plan:
     """The plan for a request. ``placeholders`` stand on the disk, but count as missing."""
     return mount_plan(request, Disk(placeholders))
-
-
-def _releasing(placeholders: Placeholders, lock: int) -> Callable[[], object]:
-    return lambda: placeholders.release(lock)
 
 
 def off(reason: str) -> SandboxState:

@@ -42,7 +42,7 @@ def bound(text: str, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> 
 
 def _halves(raw: bytes, max_bytes: int, max_lines: int) -> tuple[bytes, bytes]:
     """Beginning and end within the byte and line limits, cut at line ends if that costs little."""
-    head = _whole_characters(raw[: int(max_bytes * _HEAD_SHARE)])
+    head = raw[: int(max_bytes * _HEAD_SHARE)].decode("utf-8", "ignore").encode("utf-8")
     tail = raw[max(len(head), len(raw) - (max_bytes - len(head))) :]
     while tail and tail[0] & 0xC0 == 0x80:
         tail = tail[1:]
@@ -55,10 +55,6 @@ def _halves(raw: bytes, max_bytes: int, max_lines: int) -> tuple[bytes, bytes]:
     if 0 <= (edge := tail.find(b"\n")) < len(tail) // 4 and raw[: -len(tail)][-1:] != b"\n":
         tail = tail[edge + 1 :]
     return head, tail
-
-
-def _whole_characters(data: bytes) -> bytes:
-    return data.decode("utf-8", "ignore").encode("utf-8")
 
 
 def _text(data: bytes) -> str:

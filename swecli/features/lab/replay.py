@@ -277,11 +277,7 @@ def extract(ledger: Ledger) -> str:
 
 def _texts(ledger: Ledger, kind: str) -> list[str]:
     parts = (part for entry in ledger.entries.values() if entry.kind == kind for part in entry.parts)
-    return [_line(part.text) for part in parts if isinstance(part, TextPart)]
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:200]
+    return [" ".join(part.text.split())[:200] for part in parts if isinstance(part, TextPart)]
 
 
 class _Replay:
