@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.figures import bar, duration, narrowed_bars, percent, plural, tokens
+from swecli.figures import bar, cut, cut_line, duration, narrowed_bars, percent, plural, tokens
 
 
 def test_durations_are_as_exact_as_anybody_needs() -> None:
@@ -73,3 +73,10 @@ def test_bars_of_a_text_fit_a_narrow_window() -> None:
 )
 def test_a_count_with_its_noun(count: int, noun: str, text: str) -> None:
     assert plural(count, noun) == text
+
+
+def test_a_long_text_ends_with_an_ellipsis() -> None:
+    assert [cut("abcd", most) for most in (4, 3, 1)] == ["abcd", "ab…", "…"]
+    assert cut("ab cde", 4) == "ab…"
+    assert cut_line("one\n  two\n", 7) == "one two"
+    assert cut_line("one\n  two\n", 6) == "one t…"

@@ -65,8 +65,8 @@ def page_of(transcript: Transcript) -> str:
     style, script = _part("page.css"), _part("page.js")
     return Template(_part("page.html")).substitute(
         title=_text(transcript.heading.title or "Session", line=True),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
         style=style,
         script=script,
         facts="".join(
@@ -83,7 +83,8 @@ def _part(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """For the Content-Security-Policy of a page."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from swecli.exit_codes import ExitCode
+from swecli.export.page import content_hash
 from swecli.figures import dollars, duration, percent, plural, tokens
 from swecli.fleet.ledger import read_ledger
 from swecli.fleet.statistics import Histogram, histogram, interval, median, paired
@@ -205,8 +205,8 @@ def report_page(folders: Sequence[Path]) -> str:
         title=_line(run.folder.name or "Fleet"),
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=content_hash(style),
+        script_hash=content_hash(script),
         rate=_rate(run),
         figures="".join(f"<li>{_line(line)}</li>" for line in _figures(run)),
         comparison=_comparison(runs) if len(runs) == 2 else "",
@@ -218,10 +218,6 @@ def report_page(folders: Sequence[Path]) -> str:
 
 def _part(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _line(text: str) -> str:

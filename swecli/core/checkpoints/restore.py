@@ -21,6 +21,7 @@ from swecli.core.checkpoints.store import Image, Rows, capture, stored
 from swecli.core.protocol.events import FilesRestored, LeftFile, Restoration, RestoredFile
 from swecli.core.workspace.atomic_write import PREFIX, Folder, StaleFileError, atomic_write
 from swecli.core.workspace.text_file import READ_FLAGS
+from swecli.figures import cut_line
 
 
 class Step(Struct, frozen=True):
@@ -373,9 +374,7 @@ class Recent(Struct, frozen=True):
 
 def named(operation: Operation) -> str:
     """An operation on one line: its id and description."""
-    title = " ".join(operation.origin.title.split())
-    short = title if len(title) <= 60 else title[:59] + "…"
-    return f"{operation.origin.item} {short}".strip()
+    return f"{operation.origin.item} {cut_line(operation.origin.title, 60)}".strip()
 
 
 def outcome(

@@ -12,6 +12,7 @@ from swecli.core.extensions.front_matter import FrontMatter, Problem, read_front
 from swecli.core.extensions.sources import FoundFile, Origin, as_name, is_name
 from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule
+from swecli.figures import cut
 
 SHARE = 0.02
 """Share of the context window for names and descriptions of all skills."""
@@ -145,7 +146,7 @@ def listing(skills: Sequence[Skill], window: int) -> str:
     room = max(LEAST_TOKENS, int(window * SHARE)) * CHARS - len(HEADING) - 2
     names = sum(len(skill.name) + 5 for skill in shown)
     longest = longest_that_fit([len(skill.description) for skill in shown], room - names)
-    lines = [f"- {skill.name}: {_cut(skill.description, longest)}" for skill in shown]
+    lines = [f"- {skill.name}: {cut(skill.description, longest)}" for skill in shown]
     if longest == _LEAST:
         lines = _fitting(shown, lines, room)
     return "\n".join([HEADING, "", *lines])
@@ -177,10 +178,6 @@ def _fitting(skills: Sequence[Skill], lines: list[str], room: int) -> list[str]:
             break
         room -= len(shown[-1]) + 1
     return shown
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
 # --- when it is used ---

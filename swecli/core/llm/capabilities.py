@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from swecli.core.llm.catalog import common_name, undated
 from swecli.lazy_pattern import lazy_pattern
@@ -180,7 +180,3 @@ def find_capabilities(
     """See ``capability_sources``."""
     sources = capability_sources(protocol, host, model, provider, own, refused)
     return replace(Capabilities(), **{flag: entry.value for flag, entry in sources.items()})
-
-
-def flags_of(capabilities: Capabilities) -> dict[str, bool | tuple[str, ...]]:
-    return asdict(capabilities)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -285,10 +284,6 @@ class Catalog:
         for model in self.models:
             self._names[model.provider].setdefault(spelling(model.id.rpartition("/")[2]), model)
 
-    @property
-    def providers(self) -> tuple[str, ...]:
-        return tuple(self._names)
-
     def of_provider(self, provider: str) -> tuple[CatalogModel, ...]:
         """The models of one provider; empty if it is unknown to the catalogue."""
         name = provider_name(provider)
@@ -305,21 +300,6 @@ class Catalog:
         if plain != model and (match := self._at(host, forms)):
             return CatalogMatch(match.model, "variant")
         return self._elsewhere(plain, forms)
-
-    def nearest(self, provider: str, model: str, count: int = 3) -> tuple[str, ...]:
-        """References (``provider/name``) of the models with the most similar names, best first: of the provider if the
-        catalogue has it, else of all."""
-        host = provider_name(provider)
-        pool = self.of_provider(host) or self.models
-        by_name: dict[str, CatalogModel] = {}
-        for item in pool:
-            for name in (item.id, item.id.rpartition("/")[2], *item.aliases):
-                by_name.setdefault(spelling(name), item)
-        wanted = spelling(model)
-        close = difflib.get_close_matches(wanted, by_name, count * 3, 0.5)
-        inside = [name for name in by_name if len(wanted) > 2 and wanted in name]
-        refs = dict.fromkeys(by_name[name].ref for name in (*close, *inside))
-        return tuple(refs)[:count]
 
     def _at(self, provider: str, forms: _Forms) -> CatalogMatch | None:
         names = self._names.get(provider, {})

@@ -46,6 +46,7 @@ from swecli.core.permissions.shell.started import Started, started, started_with
 from swecli.core.permissions.shell.subcommands import may_match, mentions, without_global_options
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.types import Call, Policy, Rule, restores_nothing
+from swecli.figures import cut
 from swecli.lazy_pattern import lazy_pattern
 
 _QUOTED = lazy_pattern(r"""["']([^"'\n]{1,200})["']""")
@@ -559,8 +560,7 @@ def _why_no_rule(judgement: Judgement) -> str:
 
 def _also(words: Offered) -> str:
     """What a rule covers besides this command, as the object of a sentence; empty if nothing."""
-    name = shlex.join(words.words)
-    name = name if len(name) <= 60 else name[:59] + "…"
+    name = cut(shlex.join(words.words), 60)
     if words.rest:
         return f"{name} with any arguments"
     return f"{words.script} even after it changes" if words.script else ""

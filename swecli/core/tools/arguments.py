@@ -13,6 +13,7 @@ from swecli.core.llm.json_values import is_too_deep, parse_loose
 from swecli.core.tools.base import AnyTool, Params, ToolError
 from swecli.core.tools.dynamic import DynamicTool
 from swecli.core.validation import InvalidError, declared, fields_by_name, validated
+from swecli.figures import cut
 
 _AROUND = 40
 _MAX_PROBLEMS = 6
@@ -127,5 +128,4 @@ def _problems(error: InvalidError, tool: str, fields: Mapping[str, FieldInfo]) -
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return cut(json.dumps(value) if value is None or isinstance(value, bool) else repr(value), 60)

@@ -12,6 +12,7 @@ from swecli.core.context_management.work_log import LONGEST_LINE, ModifiedFile, 
 from swecli.core.protocol.blocks import Todo
 from swecli.features.memory.places import NOTES
 from swecli.features.memory.session_notes import DECISIONS, FILES, GOAL, ISSUES, PATTERNS, SECTIONS, TASK
+from swecli.figures import cut
 from swecli.safe_text import printable_line
 
 _LONGEST_WHY = 70
@@ -76,8 +77,7 @@ def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:
 
 
 def _one_line(text: str, longest: int) -> str:
-    plain = printable_line(text.replace("<!--", "").replace("-->", "")).lstrip("#> ")
-    return plain if len(plain) <= longest else plain[: longest - 1].rstrip() + "…"
+    return cut(printable_line(text.replace("<!--", "").replace("-->", "")).lstrip("#> "), longest)
 
 
 def _time(at: float) -> str:

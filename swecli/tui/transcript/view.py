@@ -28,7 +28,6 @@ from swecli.tui.keymap import Keymap
 from swecli.tui.preferences import Density
 from swecli.tui.transcript.block_rows import Mark, Painter
 from swecli.tui.transcript.blocks import (
-    AnswerBlock,
     CompactionBlock,
     Operation,
     Put,
@@ -527,15 +526,6 @@ class Transcript(PageView, can_focus=True):
         blocks = self.page.blocks
         places = (index for index in range(len(blocks)) if issubclass(blocks.kind_at(index), UserBlock))
         return next((blocks.id_at(index) for index in places), "")
-
-    def last_answer(self) -> str:
-        """Text of the model's newest answer; empty if there is none."""
-        blocks = self.page.blocks
-        for index in range(len(blocks) - 1, -1, -1):
-            block = blocks[index] if issubclass(blocks.kind_at(index), AnswerBlock) else None
-            if isinstance(block, AnswerBlock) and block.text:
-                return for_clipboard(block.text)
-        return ""
 
     # --- turns ---
 

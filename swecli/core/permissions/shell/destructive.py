@@ -24,7 +24,7 @@ from swecli.core.permissions.shell.subcommands import program, without_global_op
 from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.unpacking import unpacking
 from swecli.core.permissions.shell.versions import tells_about_itself
-from swecli.figures import plural
+from swecli.figures import cut, plural
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_SHOWN = 20
@@ -368,8 +368,7 @@ def _is_option(word: str, letter: str, long: str) -> bool:
 
 
 def _shown(item: Started) -> str:
-    text = " ".join(word.text if word.known else "…" for word in item.words)
-    return text if len(text) <= 80 else text[:79] + "…"
+    return cut(" ".join(word.text if word.known else "…" for word in item.words), 80)
 
 
 def acts_elsewhere(name: str) -> str:

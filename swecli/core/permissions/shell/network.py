@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from swecli.core.permissions.shell.offers import without_version
 from swecli.core.permissions.shell.programs import CONNECTING
 from swecli.core.permissions.shell.subcommands import without_global_options
 
@@ -37,7 +38,7 @@ def needs_network(words: Sequence[str | None]) -> bool:
     """Whether a simple command exchanges data with other machines by its nature. Computed words (None) say nothing."""
     if not words or words[0] is None:
         return False
-    name = _program(words[0])
+    name = without_version(words[0])
     if name == "python" and len(words) > 2 and words[1] == "-m" and words[2] is not None:
         words, name = words[2:], words[2]
     if name in _ALWAYS:
@@ -45,8 +46,3 @@ def needs_network(words: Sequence[str | None]) -> bool:
     rest = [word for word in words[1:] if word is not None]
     at = without_global_options(name, rest)
     return (rest[at] if at < len(rest) else "-") in _FETCHING.get(name, ())
-
-
-def _program(word: str) -> str:
-    name = word.rpartition("/")[2].casefold()
-    return name.rstrip("0123456789.") or name

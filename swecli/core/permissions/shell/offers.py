@@ -61,7 +61,7 @@ def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word
     """The words of a rule that covers a command."""
     if not words or words[0] is None:
         return NoOffer("its name is computed when it runs")
-    program = _program(words[0])
+    program = without_version(words[0])
     offered = _by_form(words, program, is_script)
     if offered is not None:
         return offered
@@ -87,7 +87,8 @@ def spelled_out(words: Sequence[str], name: str) -> tuple[str, ...]:
     return offered.words if isinstance(offered, Offered) and offered.rest else ()
 
 
-def _program(word: str) -> str:
+def without_version(word: str) -> str:
+    """The name of a program: ``python`` for ``/usr/bin/python3.11``."""
     name = word.rpartition("/")[2].casefold()
     return name.rstrip("0123456789.") or name
 
