@@ -125,8 +125,8 @@ class Board(Widget, can_focus=True):
     def clicked(self, x: int, y: int) -> None:
         """Handle a mouse press at a cell."""
 
-    def scrolled(self, step: int) -> None:
-        """Handle the wheel."""
+    def move_by(self, step: int) -> None:
+        """Select the row ``step`` rows further, as the wheel does."""
 
     def step_back(self) -> bool:
         """Handle Esc: go one step back within the board; False if there is none."""
@@ -332,7 +332,7 @@ class Board(Widget, can_focus=True):
         if self.reading is not None:
             self._read_top = max(0, min(self._read_top + step, len(self._read_lines[1]) - 1))
         else:
-            self.scrolled(step)
+            self.move_by(step)
         self.changed()
 
 

@@ -118,7 +118,7 @@ class CacheBoard(Board):
     def act(self, action: str) -> bool:
         step = step_for(action, max(1, self._height - 1), len(self._numbers))
         if step is not None:
-            self._move(step)
+            self.move_by(step)
         elif action == "open":
             self._open()
         elif action == "filter_items":
@@ -129,7 +129,7 @@ class CacheBoard(Board):
             return False
         return True
 
-    def _move(self, step: int) -> None:
+    def move_by(self, step: int) -> None:
         if self._numbers:
             self._at = self._numbers[max(0, min(self._place + step, len(self._numbers) - 1))]
 
@@ -160,9 +160,6 @@ class CacheBoard(Board):
                 self._open()
         elif y == self._list_at - 1:
             self._filter()
-
-    def scrolled(self, step: int) -> None:
-        self._move(step)
 
     # --- texts about a request ---
 

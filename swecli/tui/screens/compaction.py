@@ -114,7 +114,7 @@ class PlanBoard(Board):
     def act(self, action: str) -> bool:
         step = step_for(action, page=10, rows=100_000)
         if step is not None:
-            self._move(step)
+            self.move_by(step)
         elif action == "show_history":
             self._history, self._record = not self._history, None
             self._focus, self._at[0] = 0, 0
@@ -140,7 +140,7 @@ class PlanBoard(Board):
             return False
         return True
 
-    def _move(self, step: int) -> None:
+    def move_by(self, step: int) -> None:
         self._at[self._focus] = max(0, min(self._at[self._focus] + step, self._length() - 1))
 
     def _chosen(self) -> PlannedItem | None:
@@ -155,7 +155,7 @@ class PlanBoard(Board):
         refused = self._draft.move(item.id, column)
         if refused:
             self._flash(refused)
-        self._move(0)
+        self.move_by(0)
 
     def _open(self) -> None:
         if self._focus == SUMMARY_FOCUS:
@@ -286,9 +286,6 @@ class PlanBoard(Board):
                 if again:
                     self._open()
                 return
-
-    def scrolled(self, step: int) -> None:
-        self._move(step)
 
     # --- drawing ---
 

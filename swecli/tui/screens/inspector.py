@@ -429,7 +429,7 @@ class Inspector(Board):
         elif y == self._list_at - 1:
             self.list.next_sort()
 
-    def scrolled(self, step: int) -> None:
+    def move_by(self, step: int) -> None:
         self.list.move(step)
 
     # --- drawing ---

@@ -68,7 +68,7 @@ class WireBoard(Board):
     def act(self, action: str) -> bool:
         step = step_for(action, max(1, self._height - 1), len(self._rows))
         if step is not None:
-            self._move(step)
+            self.move_by(step)
         elif action == "open":
             self._open()
         elif action == "show_changes":
@@ -82,7 +82,7 @@ class WireBoard(Board):
             return False
         return True
 
-    def _move(self, step: int) -> None:
+    def move_by(self, step: int) -> None:
         self._at = max(0, min(self._at + step, len(self._rows) - 1))
 
     def _open(self) -> None:
@@ -112,9 +112,6 @@ class WireBoard(Board):
             again, self._at = self._at == row, row
             if again:
                 self._open()
-
-    def scrolled(self, step: int) -> None:
-        self._move(step)
 
     # --- drawing ---
 
