@@ -412,7 +412,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         worktree=worktree,
         continue_newest=arguments.continue_newest,
         resume=arguments.resume or None,
-        bundle=None if arguments.bundle is None else _bundle_file(arguments.bundle),
+        bundle=None if arguments.bundle is None else _file(arguments.bundle, "--from"),
         pick_session=arguments.resume == "",
         fork=arguments.fork,
         all_folders=arguments.all_folders,
@@ -424,7 +424,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         append_system_prompt=_text_or_file(
             arguments.append_system_prompt, arguments.append_system_prompt_file, "--append-system-prompt-file"
         ),
-        settings=None if arguments.settings is None else _settings_file(arguments.settings),
+        settings=None if arguments.settings is None else _file(arguments.settings, "--settings"),
         safe_mode=arguments.safe_mode,
         json_schema=None if arguments.json_schema is None else _schema(arguments.json_schema),
         debug=arguments.debug,
@@ -500,16 +500,10 @@ def _directory(name: str, base: Path, option: str) -> Path:
         raise UsageError(f"{option} {name}: {error}") from None
 
 
-def _settings_file(name: str) -> Path:
+def _file(name: str, option: str) -> Path:
     """Absolute path, independent of the working directory; errors in the file are reported when it is read."""
     if not name or "\0" in name:
-        raise UsageError("--settings needs a file name")
-    return Path(os.path.abspath(os.path.expanduser(name)))
-
-
-def _bundle_file(name: str) -> Path:
-    if not name or "\0" in name:
-        raise UsageError("--from needs a file name")
+        raise UsageError(f"{option} needs a file name")
     return Path(os.path.abspath(os.path.expanduser(name)))
 
 
