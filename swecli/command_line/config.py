@@ -12,7 +12,7 @@ from swecli.assembly.settings import FileName, SettingsFiles
 from swecli.assembly.startup import read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, UsageError, folder_parser, run_word, working_directory
-from swecli.command_line.standard_streams import print_text
+from swecli.command_line.standard_streams import print_rows
 from swecli.core.config.change import Described, instead_of, own_name
 from swecli.core.config.paths import project_folder
 from swecli.core.protocol.blocks import TableBlock
@@ -45,8 +45,8 @@ def _list(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"warning: {safe_line(notice)}\n")
     rows = [each for each in _described(chosen.cwd) if not chosen.set_only or each.origin.layer != "default"]
     if chosen.json:
-        return _print([_data(each) for each in rows])
-    return _print(block_lines(settings_table(rows)))
+        return print_rows(_data(each) for each in rows)
+    return print_rows(block_lines(settings_table(rows)))
 
 
 def settings_table(rows: Sequence[Described]) -> TableBlock:
@@ -67,10 +67,10 @@ def _get(arguments: Sequence[str]) -> int:
     if not settings:
         raise UsageError(f"unknown setting {chosen.key}; {instead_of(chosen.key, (each.name for each in known))}")
     if chosen.json:
-        return _print([_data(each) for each in settings])
+        return print_rows(_data(each) for each in settings)
     if len(settings) == 1 and settings[0].name == name:
-        return _print([safe_line("(not shown)" if settings[0].secret else settings[0].text or "(unset)")])
-    return _print([safe_line(f"{each.name} = {each.text or '(unset)'}") for each in settings if not each.secret])
+        return print_rows(["(not shown)" if settings[0].secret else settings[0].text or "(unset)"])
+    return print_rows(f"{each.name} = {each.text or '(unset)'}" for each in settings if not each.secret)
 
 
 def _set(arguments: Sequence[str]) -> int:
@@ -96,14 +96,14 @@ def _path(arguments: Sequence[str]) -> int:
     chosen = _parser("path", "The settings files.").parse_args(arguments)
     own, local = _files(chosen.cwd).files.values()
     shared = project_folder(working_directory(chosen.cwd)) / "config.toml"
-    return _print([f"user: {own}", f"project: {shared}", f"local: {local}"])
+    return print_rows([f"user: {own}", f"project: {shared}", f"local: {local}"])
 
 
 def _schema(arguments: Sequence[str]) -> int:
     _parser("schema", "A JSON Schema of the settings files.").parse_args(arguments)
     from swecli.core.config.schema import settings_schema
 
-    return _print(json.dumps(settings_schema(), indent=1, ensure_ascii=False).split("\n"))
+    return print_rows(json.dumps(settings_schema(), indent=1, ensure_ascii=False).split("\n"))
 
 
 def _changed(change: Callable[[], str], name: str) -> int:
@@ -113,7 +113,7 @@ def _changed(change: Callable[[], str], name: str) -> int:
         text = str(error)
         named = not name or name in re.split(r"[^\w.-]+", text)  # theme is not named in "did you mean ui.theme?"
         raise StartError(text if named else f"{name} {text}", ExitCode.BAD_INPUT) from None
-    return _print([safe_line(notice)])
+    return print_rows([notice])
 
 
 def _parser(name: str, description: str) -> Parser:
@@ -157,7 +157,3 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "path": _path,
     "schema": _schema,
 }
-
-
-def _print(lines: Sequence[str]) -> int:
-    return print_text("".join(f"{line}\n" for line in lines))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from textwrap import shorten
@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from swecli.command_line.arguments import Parser, UsageError, folder_parser, run_word, working_directory
 from swecli.command_line.mcp_serve import serve
-from swecli.command_line.standard_streams import complain, print_lines
+from swecli.command_line.standard_streams import complain, print_lines, print_rows
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
-from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
     from swecli.assembly.startup import Startup
@@ -64,7 +63,7 @@ def list_servers(arguments: Sequence[str]) -> int:
         lines.append(f"{plural(new, 'server')} of other agents can be imported: swecli mcp import")
     if (folder / ".mcp.json").exists() and not startup.trust.trusts:
         complain(f"swecli: {folder} is not trusted, so its .mcp.json is ignored. Trust it: swecli permissions trust")
-    return print_lines(lines) if chosen.json else _print(lines)
+    return print_lines(lines) if chosen.json else print_rows(lines)
 
 
 def add(arguments: Sequence[str]) -> int:
@@ -124,7 +123,7 @@ def add(arguments: Sequence[str]) -> int:
         if chosen.scope == "user"
         else "Each user of the project approves it before it starts."
     )
-    return _print(told)
+    return print_rows(told)
 
 
 def _pairs(given: Sequence[str], sign: str, option: str) -> dict[str, str]:
@@ -218,7 +217,7 @@ def remove(arguments: Sequence[str]) -> int:
         raise UsageError(
             f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
         )
-    return _print(removed)
+    return print_rows(removed)
 
 
 def import_servers(arguments: Sequence[str]) -> int:
@@ -248,7 +247,7 @@ def import_servers(arguments: Sequence[str]) -> int:
             f"{server.name}  {'; '.join((server.line, *server.given))}  ({server.origin})"
             for server in by_name.values()
         ]
-        return _print([*lines, "Import them with --all."])
+        return print_rows([*lines, "Import them with --all."])
     own = _file("user", folder)
     with _one_change():
         known = _read(own)
@@ -259,7 +258,7 @@ def import_servers(arguments: Sequence[str]) -> int:
     for name in new:
         if missing := [variable for variable in by_name[name].variables if variable not in os.environ]:
             lines.append(f"{name} needs {', '.join(missing)} in your environment.")
-    return _print(lines + [f"{name} already exists." for name in existing])
+    return print_rows(lines + [f"{name} already exists." for name in existing])
 
 
 def approve(arguments: Sequence[str]) -> int:
@@ -276,7 +275,7 @@ def approve(arguments: Sequence[str]) -> int:
     )
     if trouble:
         raise StartError(trouble)
-    return _print([f"Approved {definition.name}: {definition.line}", *definition.given])
+    return print_rows([f"Approved {definition.name}: {definition.line}", *definition.given])
 
 
 def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
@@ -328,14 +327,9 @@ async def _tried(servers: McpServers, name: str) -> int:
         lines += [f"  {tool.name}  {_first_line(tool.description)}".rstrip() for tool in offered.tools]
         lines += [f"  prompt {prompt.name}" for prompt in offered.prompts]
         lines += [f"  resource {resource.uri}" for resource in offered.resources[:20]]
-        return _print(lines)
+        return print_rows(lines)
     finally:
         await servers.close()
-
-
-def _print(lines: Iterable[str]) -> ExitCode:
-    """Print lines for people; returns the exit status. Names and commands come from servers and projects."""
-    return print_lines(map(safe_line, lines))
 
 
 def _first_line(text: str | None) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from swecli.command_line.arguments import Parser, UsageError, folder_parser, run_word, working_directory
 from swecli.command_line.permission_import import import_rules
-from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
+from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_rows
 from swecli.core.permissions.rules import RuleError, parse_rule, starts_others
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock
@@ -36,12 +36,10 @@ def list_rules(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     rules = _rules(working_directory(chosen.cwd))
     if chosen.json:
-        sys.stdout.writelines(json.dumps(asdict(row)) + "\n" for row in rules.rows())
-        return ExitCode.OK
+        return print_lines(json.dumps(asdict(row)) for row in rules.rows())
     from swecli.block_text import block_lines
 
-    sys.stdout.write("\n".join(safe_line(line) for line in block_lines(rules_block(rules))) + "\n")
-    return ExitCode.OK
+    return print_rows(block_lines(rules_block(rules)))
 
 
 def rules_block(rules: FolderRules) -> DisplayBlock:
@@ -79,10 +77,9 @@ def try_rule(arguments: Sequence[str]) -> int:
     with _told(chosen.rule):
         matches, total = _rules(working_directory(chosen.cwd)).matches(chosen.effect, chosen.rule)
     writes = [match.call.effects.command or "" for match in matches if not match.reads]
-    sys.stdout.write(f"{safe_line(chosen.rule)} would have matched {len(matches)} of the last {total} commands")
-    sys.stdout.write(f", {len(writes)} of which may write:\n" if writes else ".\n")
-    sys.stdout.writelines(f"  {safe_line(text)[:200]}\n" for text in writes[:10])
-    return ExitCode.OK
+    rest = f", {len(writes)} of which may write:" if writes else "."
+    first = f"{chosen.rule} would have matched {len(matches)} of the last {total} commands{rest}"
+    return print_rows((first, *(f"  {safe_line(text)[:200]}" for text in writes[:10])))
 
 
 def grant(arguments: Sequence[str]) -> int:
@@ -101,10 +98,10 @@ def grant(arguments: Sequence[str]) -> int:
         reach = starts_others(parse_rule(chosen.rule))
         note = rule_notice(chosen.rule) or (f"{reach}." if reach else "")
         stored = _rules(working_directory(chosen.cwd)).grants.add(chosen.rule, chosen.span)
-    sys.stdout.write(f"{stored.id}  allow {safe_line(stored.rule)}: {stored.origin}\n")
+    status = print_rows([f"{stored.id}  allow {stored.rule}: {stored.origin}"])
     if note:
         sys.stderr.write(f"{safe_line(note)}\n")
-    return ExitCode.OK
+    return status
 
 
 def revoke(arguments: Sequence[str]) -> int:
@@ -116,8 +113,7 @@ def revoke(arguments: Sequence[str]) -> int:
         revoked = _rules(working_directory(chosen.cwd)).grants.revoke(chosen.name)
     if not revoked:
         raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
-    sys.stdout.writelines(f"revoked: {safe_line(each.rule)}\n" for each in revoked)
-    return ExitCode.OK
+    return print_rows(f"revoked: {each.rule}" for each in revoked)
 
 
 _WORDS: dict[str, Literal["trusted", "declined", "unknown"]] = {
@@ -158,15 +154,15 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     }
     hooks = _hooks_accepted(folder) if word == "trust" else ()
     lines = [*powers, f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}."]
-    lines += (f"Its hook for {item.key.partition('.')[2]} will run: {safe_line(item.value)}" for item in hooks)
-    return print_text("".join(f"{line}\n" for line in lines))
+    lines += (f"Its hook for {item.key.partition('.')[2]} will run: {item.value}" for item in hooks)
+    return print_rows(lines)
 
 
 def _asked_for(folder: Path) -> list[str]:
     """The list that the interface shows before its question."""
     from swecli.assembly.powers import trust_lines
 
-    lines = [safe_line(line) for line in trust_lines(folder, dict(os.environ), with_hooks=True)]
+    lines = trust_lines(folder, dict(os.environ), with_hooks=True)
     return ["These files change how swecli works:", *(f"  {line}" for line in lines)] if lines else []
 
 
@@ -197,16 +193,14 @@ def accept(arguments: Sequence[str]) -> int:
     folder = working_directory(chosen.cwd)
     pending = pending_items(folder)
     if not chosen.keys:
-        _show(pending)
-        return ExitCode.OK
+        shown = [line for item in pending for line in (f"{item.key} = {item.value}", f"    {item.origin}")]
+        return print_rows(shown or ["No project settings are waiting for your consent."])
     unknown = [key for key in chosen.keys if key not in {item.key for item in pending}]
     if unknown:
         raise UsageError(f"no pending setting matches {', '.join(unknown)}; `swecli permissions accept` lists them")
     wanted = [item for item in pending if item.key in chosen.keys]
     accept_pending(folder, wanted)
-    for item in wanted:
-        sys.stdout.write(f"accepted: {safe_line(item.key)} = {safe_line(item.value)}\n")
-    return ExitCode.OK
+    return print_rows(f"accepted: {item.key} = {item.value}" for item in wanted)
 
 
 def pending_items(folder: Path) -> tuple[PendingItem, ...]:
@@ -237,13 +231,6 @@ def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:
 
     with _told():
         accept_items(user_paths(os.environ).data, folder, [item.digest for item in items])
-
-
-def _show(pending: Sequence[PendingItem]) -> None:
-    if not pending:
-        sys.stdout.write("No project settings are waiting for your consent.\n")
-    for item in pending:
-        sys.stdout.write(f"{safe_line(item.key)} = {safe_line(item.value)}\n    {safe_line(item.origin)}\n")
 
 
 _DESCRIPTION = """Show and change what runs without approval.
@@ -307,7 +294,7 @@ def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) 
         lines.append(f'  "always" would add: {decision.offer}')
     if decision.offer_note:
         lines.append(f"  {decision.offer_note}")
-    return print_lines(safe_line(line) for line in lines)
+    return print_rows(lines)
 
 
 def policies() -> PolicyOf:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swecli.command_line.arguments import Parser, UsageError, run_word, working_directory
-from swecli.command_line.standard_streams import complain, is_terminal, print_lines, print_text
+from swecli.command_line.standard_streams import complain, is_terminal, print_lines, print_rows, print_text
 from swecli.core.config.paths import user_paths
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -121,7 +121,7 @@ def _settled(
     shown = [*lines, f"Content: {digest[:_SHOWN_HASH]}"]
     if candidate.plugin.programs:
         shown.append("Its hooks and servers run with your rights, outside the sandbox.")
-    print_text("".join(f"{safe_line(line)}\n" for line in shown))
+    print_rows(shown)
     if allowed is not None:
         if len(allowed) < _SHOWN_HASH or not digest.startswith(allowed.lower()):
             raise StartError(
@@ -167,7 +167,7 @@ def list_plugins(arguments: Sequence[str]) -> int:
     if chosen.json:
         return print_lines(lines)
     none = ["No plugins. Add one with: swecli plugin add SOURCE"]
-    return print_text("".join(f"{line}\n" for line in lines or none))
+    return print_rows(lines or none)
 
 
 def show(arguments: Sequence[str]) -> int:
@@ -184,7 +184,7 @@ def show(arguments: Sequence[str]) -> int:
         raise StartError(next((problem for problem in problems if f" {name} " in problem), f"{name} can't be read."))
     at = f", commit {record.commit[:12]}" if record.commit else ""
     lines = [f"Plugin {name} from {record.source}{at}", f"Content: {record.digest[:_SHOWN_HASH]}", *brought(match)]
-    return print_text("".join(f"{safe_line(line)}\n" for line in lines))
+    return print_rows(lines)
 
 
 def _known(store: PluginStore, name: str) -> Record:
@@ -261,7 +261,7 @@ def market(arguments: Sequence[str]) -> int:
     markets = store.markets()
     if chosen.word == "list" and chosen.name is None:
         lines = [f"{listed.name}  {listed.source}" for listed in markets.values()]
-        return print_text("".join(f"{safe_line(line)}\n" for line in lines or ["No marketplaces."]))
+        return print_rows(lines or ["No marketplaces."])
     if chosen.name not in markets:
         raise StartError(f"There is no marketplace {safe_line(chosen.name)}.", ExitCode.BAD_INPUT)
     if chosen.word == "remove":
@@ -271,7 +271,7 @@ def market(arguments: Sequence[str]) -> int:
     for problem in problems:
         complain(f"swecli: {problem}")
     rows = [f"{entry['name']}@{chosen.name}  {str(entry.get('description') or '')[:160]}" for entry in entries]
-    return print_text("".join(f"{safe_line(row)}\n" for row in rows))
+    return print_rows(rows)
 
 
 def _add_market(store: PluginStore, text: str, cwd: Path) -> int:

@@ -11,6 +11,7 @@ from typing import BinaryIO, TextIO
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 from swecli.output import Output, OutputClosed, safe
+from swecli.safe_text import safe_line
 
 
 def replace_closed() -> None:
@@ -124,6 +125,11 @@ def print_text(text: str) -> ExitCode:
     except OutputClosed as error:
         return output_failed(error)
     return ExitCode.OK
+
+
+def print_rows(rows: Iterable[str]) -> ExitCode:
+    """Print rows for people, each in safe form on one line. Returns the exit status."""
+    return print_text("".join(f"{safe_line(row)}\n" for row in rows))
 
 
 def complain(text: str) -> None:
