@@ -28,6 +28,7 @@ from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
 from swecli.core.sessions.damage import is_damage
 from swecli.core.sessions.database import (
+    CONTINUED,
     DATABASE,
     Database,
     changed_at,
@@ -105,7 +106,9 @@ class Stored(Struct):
             whole = self.store.has_all(self.session_id)
         except sqlite3.Error:
             return "a part"
-        return "nothing" if whole is None else "all" if whole else "a part"
+        if not whole:
+            return "nothing" if whole is None else "a part"
+        return "aside" if CONTINUED in str(self.store.database.path) else "all"
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""

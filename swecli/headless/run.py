@@ -164,6 +164,11 @@ class HeadlessRun:
             self._outcome.kept = self._session.kept
             if self._outcome.kept == "a part":
                 self._complain("swecli: the end of this conversation could not be stored and is lost")
+            elif self._outcome.kept == "aside":
+                self._complain(
+                    "swecli: this conversation is stored beside the session database, whose place was taken; "
+                    "`swecli doctor --repair recover` adds it"
+                )
             if not self._closed_output:
                 self._printer.finish(self._outcome)
             await self._delivered()

@@ -171,6 +171,10 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
 
 
 NOT_STORED = "This conversation was not stored."
+ASIDE = (
+    "This conversation is stored beside the session database, whose place was taken. Run "
+    "`swecli doctor --repair recover` first, which adds it."
+)
 
 
 def way_back(resume: str, kept: Kept = "all") -> str:
@@ -178,7 +182,8 @@ def way_back(resume: str, kept: Kept = "all") -> str:
     if not resume:
         return NOT_STORED
     lost = "The end of this conversation could not be stored and is lost.\n" if kept == "a part" else ""
-    return f"{lost}Continue with: {resume}"
+    aside = f"{ASIDE}\n" if kept == "aside" else ""
+    return f"{lost}{aside}Continue with: {resume}"
 
 
 def farewell(

@@ -23,6 +23,7 @@ from swecli.core.protocol.events import Event, ItemCompleted, Notice, TurnEnded
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.sessions import database as databases
 from swecli.core.sessions.database import Database
+from swecli.core.sessions.schema import MIGRATIONS
 from swecli.launch import LaunchOptions
 from tests.core.engine.support import until
 from tests.support.waiting import PATIENCE
@@ -126,6 +127,19 @@ def full(database: Database) -> Iterator[None]:
         database._writer.execute(f"PRAGMA max_page_count={pages}")  # type: ignore[reportPrivateUsage]
     yield
     database._writer.execute(f"PRAGMA max_page_count={most}")  # type: ignore[reportPrivateUsage]
+
+
+async def test_a_database_of_a_newer_version_in_its_place(project: Path, opened: list[Database]) -> None:
+    newer = project.parent / "newer.db"
+    databases.open_database(newer, migrations=(*MIGRATIONS, ("CREATE TABLE extra(x)",))).close()
+    async with running(project, DONE + DONE) as run:
+        assert await run.say("Begin.") == "done"
+        path = opened[0].path
+        assert path is not None
+        newer.rename(path)
+        assert await run.say("Go on.") == "done"
+        assert run.session.kept == "aside"
+        assert "`swecli doctor --repair recover` adds it" in run.notices
 
 
 @pytest.mark.parametrize("trouble", [locked, full])

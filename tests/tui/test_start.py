@@ -119,6 +119,8 @@ def test_the_farewell_is_the_end_of_the_answer_and_the_way_back(monkeypatch: pyt
     assert farewell("Hi.", "") == "Hi.\n\nThis conversation was not stored.\n"
     assert farewell("", "swecli -c", parting=("A hook failed.",)) == "A hook failed.\nContinue with: swecli -c\n"
     assert "could not be stored and is lost.\nContinue with: swecli -c\n" in farewell("", "swecli -c", kept="a part")
+    beside = farewell("", "swecli -c", kept="aside")
+    assert "`swecli doctor --repair recover` first, which adds it.\nContinue with: swecli -c\n" in beside
 
 
 def test_the_farewell_names_changed_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from msgspec import Meta, Struct
 from swecli.core.protocol.messages import StopKind
 
 Status = Literal["done", "interrupted", "blocked", "limit", "error"]
-Kept = Literal["all", "a part", "nothing"]
-"""What of a session is stored and can be continued; ``a part``: its newest facts could not be stored."""
+Kept = Literal["all", "aside", "a part", "nothing"]
+"""What of a session is stored and can be continued; ``aside``: all, in a file beside the database, whose place was
+taken; ``a part``: its newest facts could not be stored."""
 
 
 class ResultError(Struct, frozen=True):
