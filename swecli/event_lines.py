@@ -63,6 +63,8 @@ MAX_EARLIER_LINES = 8
 _BAR = lazy_pattern(r"[\u2580-\u259f]+")
 _DRAWN = lazy_pattern(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
 """A line of only box-drawing characters and blocks."""
+_SOURCES = lazy_pattern(r"\s*\[[a-z]+\d+(?:\.result)?(?:, [a-z]+\d+(?:\.result)?)*\]")
+"""Sources of a line of a summary."""
 _MARKS = {"pending": "to do", "in_progress": "in progress", "completed": "done"}
 
 
@@ -468,8 +470,8 @@ def completed_line(body: CompactionCompleted) -> str:
 
 
 def _excerpt(summary: str) -> str:
-    """The first words of a summary, without its headings."""
-    lines = (line.strip() for line in summary.splitlines())
+    """The first words of a summary, without its headings and the sources of its lines."""
+    lines = (_SOURCES.sub("", line).strip() for line in summary.splitlines())
     first = next(
         (printable_line(line.lstrip("-*> ")) for line in lines if line and not line.startswith(("#", "<", "```"))), ""
     )

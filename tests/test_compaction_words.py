@@ -32,6 +32,7 @@ def test_of_a_summary_the_first_words_are_shown() -> None:
     assert "for a day or so …”. /compact undo" in line
     assert "\x1b" not in line
     assert "“It is done”. /compact" in completed_line(replace(done, summary="It is done."))
+    assert "“It is done”. /compact" in completed_line(replace(done, summary="- It is done. [a5, t9.result]"))
 
 
 def test_clearing_is_no_compaction() -> None:

@@ -623,7 +623,7 @@ class Inspector(Board):
             wait = [(shown["delay_changes"], "wait for a compaction")] if effect is not None and effect.thoughts else []
             keys[:0] = [(shown["apply_changes"], "apply"), *wait, (shown["discard_changes"], "discard")]
         if len(self.list.ends) == 1:
-            keys[:0] = [(mark, "fold to here"), (shown["discard_changes"], "discard")]
+            keys = [(mark, "fold to here"), (shown["discard_changes"], "discard"), *(k for k in keys if k[0] != mark)]
         elif self.list.ends:
             keys[:0] = [(shown["apply_changes"], "fold"), (shown["discard_changes"], "discard")]
         leave = "discards" if self.list.staged or self.list.ends else "clears" if self.words else "closes"

@@ -868,6 +868,7 @@ async def test_a_range_is_marked_priced_and_folded() -> None:
         await it.shows("is your newest message")
         await it.press("escape", "home", *["down"] * 6, "m")
         await it.shows("m fold to here")
+        assert "fold from here" not in it.screen()
         await it.press("a")
         await it.shows("Only one end of the range is marked")
         await it.press(*["down"] * 4, "m")
