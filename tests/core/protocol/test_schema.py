@@ -1,30 +1,19 @@
-"""What the published schema has works: every command is carried out, every event is told by something."""
+"""What the published schema has works: every event is told by something."""
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 from pathlib import Path
 from types import UnionType
 from typing import cast, get_args
 
 import swecli
-from swecli.core.engine import session
 from swecli.core.protocol.codec import json_schema
-from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import Body
 
 
 def names(union: object) -> set[type]:
     return set(get_args(cast("UnionType", union)))
-
-
-def test_every_command_is_carried_out() -> None:
-    tree = ast.parse(inspect.getsource(session))
-    patterns = [node.cls for node in ast.walk(tree) if isinstance(node, ast.MatchClass)]
-    handled = {pattern.id for pattern in patterns if isinstance(pattern, ast.Name)}
-    assert {command.__name__ for command in names(Command)} <= handled
 
 
 def test_every_event_comes_from_somewhere() -> None:
