@@ -13,13 +13,15 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec import Struct
+
 from swecli.core.atomic_text import make_private
 from swecli.core.permissions.paths import inside
-from swecli.core.sandbox.survey import Content, Surveyor, undo
+from swecli.core.sandbox.survey import Content, Surveyor, changed, undo
 from swecli.lazy_pattern import lazy_pattern
 
 _NAME = lazy_pattern(r"running-\d+-[0-9a-f]{8}\.json")
@@ -44,6 +46,8 @@ class Guard:
         self._surveyor = surveyor
         self._lock = threading.RLock()
         self._baseline: Mapping[str, Content] = {}
+        self._folders: frozenset[str] = frozenset()
+        """Folders from before that hold only control files."""
         self._out_of_reach: tuple[str, ...] = ()
         self._journal: _Journal | None = None
         self._over: threading.Event | None = None
@@ -51,18 +55,20 @@ class Guard:
         self._expected: Counter[str | None] = Counter()
         """Paths that calls outside the sandbox write right now; None stands for any."""
 
-    def begin(self, baseline: Mapping[str, Content], out_of_reach: Sequence[str]) -> None:
+    def begin(
+        self, baseline: Mapping[str, Content], out_of_reach: Sequence[str], folders: frozenset[str] = frozenset()
+    ) -> None:
         """Note the state from before the first command, and begin to watch. ``out_of_reach`` are places that commands
-        can't change.
+        can't change, ``folders`` those that hold only control files.
 
         Raises:
             OSError: it can't be noted.
         """
         with self._lock:
-            self._baseline, self._out_of_reach = baseline, tuple(out_of_reach)
+            self._baseline, self._out_of_reach, self._folders = baseline, tuple(out_of_reach), folders
             self._journal = _Journal(self._folder)
             try:
-                self._journal.write(baseline)
+                self._journal.write(baseline, folders)
             except OSError:
                 self._journal.close()
                 self._journal = None
@@ -103,7 +109,12 @@ class Guard:
                 for path, content in after.items()
                 if not self._expected[path] and inside(path, self._out_of_reach) is None
             }
-            self._undone += undo(self._baseline, reached, self.kept)
+            planted = changed(self._baseline, reached)
+            if planted:
+                self._journal.add(planted)  # first: what a kill cuts short is told at the next start
+                undone = undo(self._baseline, reached, self.kept)
+                self._surveyor.remove_folders(undone, self._folders)
+                self._undone += undone
 
     def expect(self, paths: Sequence[str] | None) -> None:
         """Announce that a call with consent is about to write control files; None stands for any of them."""
@@ -118,8 +129,9 @@ class Guard:
                 now = self._surveyor.steering()
                 chosen = now if paths is None else {path: now[path] for path in paths if path in now}
                 self._baseline = {**self._baseline, **chosen}
+                self._folders |= {os.path.dirname(path) for path in chosen}
                 with contextlib.suppress(OSError):
-                    self._journal.write(self._baseline)
+                    self._journal.write(self._baseline, self._folders)
             self._expected.subtract([None] if paths is None else paths)
             self._expected = +self._expected
 
@@ -144,54 +156,82 @@ class Guard:
         return any(_leftovers(self._folder))
 
     def settle(self, placeholders: Sequence[str] = (), *, commands_run: bool = False) -> tuple[str, ...]:
-        """Undo what commands of killed processes planted; returns the paths. Placeholders, and changes that somebody
-        made after the kill, stay. Takes a survey if there is something to settle. With ``commands_run`` a command may
-        have outlived its swecli for a moment and still plant, so the state from before is kept for another time."""
+        """Undo what commands of killed processes planted; returns the paths, also of what was undone before the kill.
+        Placeholders, and changes that somebody made after the kill, stay. Takes a survey if there is something to
+        settle. With ``commands_run`` a command may have outlived its swecli for a moment and still plant, so the state
+        from before is kept for another time."""
         undone: list[str] = []
         for path in _leftovers(self._folder):
             with _locked(path) as leftover:
                 if leftover is None:
                     continue
-                baseline, last = leftover
-                after = {
-                    name: content
-                    for name, content in self._surveyor.steering().items()
-                    if name not in placeholders and _changed_before(name, last + _AFTER)
-                }
-                if baseline is not None:
-                    undone += undo(baseline, after, self.kept)
-                if not commands_run:
+                state, last = leftover
+                if state is not None:
+                    undone += self._settled(state, last + _AFTER, placeholders)
+                if commands_run:
+                    _keep_state(path, last)
+                else:
                     path.unlink(missing_ok=True)
-        return tuple(undone)
+        return tuple(dict.fromkeys(undone))
+
+    def _settled(self, state: _State, until: float, placeholders: Sequence[str]) -> Sequence[str]:
+        """Undo what was planted ``until`` then (Unix seconds); returns the paths with those undone before."""
+        now = self._surveyor.steering()
+        after = {
+            name: content for name, content in now.items() if name not in placeholders and _changed_before(name, until)
+        }
+        undone = undo(state.before, after, self.kept)
+        stays = frozenset(changed(state.before, now)) - {*undone}
+        earlier = [path for path in state.undone if path not in stays]
+        self._surveyor.remove_folders((*earlier, *undone), state.folders)
+        return (*earlier, *undone)
+
+
+class _State(Struct, frozen=True):
+    """A journal's content: control files and their folders before the first command, and the paths of files that were
+    undone, or were about to be."""
+
+    before: Mapping[str, Content]
+    folders: frozenset[str]
+    undone: Sequence[str]
 
 
 class _Journal:
-    """The state from before, on the disk as long as commands run. The file is locked while its process lives, and its
-    time is that of the last sign of life."""
+    """The state from before, on the disk as long as commands run; each further line is the path of a file that is
+    undone. The file is locked while its process lives, and its time is that of the last sign of life."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / f"running-{os.getpid()}-{secrets.token_hex(4)}.json"
         self._lock: int | None = None
+        self._undone: dict[str, None] = {}
 
-    def write(self, baseline: Mapping[str, Content]) -> None:
+    def write(self, baseline: Mapping[str, Content], folders: frozenset[str]) -> None:
         make_private(self._path.parent)
-        data = {
+        before = {
             path: None if content is None else base64.b64encode(content).decode() for path, content in baseline.items()
         }
+        lines = [json.dumps({"before": before, "folders": sorted(folders)}), *map(json.dumps, self._undone)]
         new = self._path.with_suffix(".new")
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            text = json.dumps(data).encode("utf-8", "surrogateescape")
             with os.fdopen(os.dup(descriptor), "wb") as stream:
-                stream.write(text)
+                stream.write(_text(lines))
             new.replace(self._path)
         except OSError:
             os.close(descriptor)
             raise
-        before, self._lock = self._lock, descriptor
-        if before is not None:
-            os.close(before)
+        replaced, self._lock = self._lock, descriptor
+        if replaced is not None:
+            os.close(replaced)
+
+    def add(self, undone: Sequence[str]) -> None:
+        """Note paths of files that are about to be undone. A full disk keeps nothing from being undone."""
+        new = [path for path in undone if path not in self._undone]
+        self._undone.update(dict.fromkeys(new))
+        if new and self._lock is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._lock, _text(map(json.dumps, new)))
 
     def touch(self) -> None:
         os.utime(self._path)
@@ -201,6 +241,10 @@ class _Journal:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _text(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def _leftovers(folder: Path) -> Iterator[Path]:
@@ -213,9 +257,9 @@ def _leftovers(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Generator[tuple[Mapping[str, Content] | None, float] | None]:
-    """The state in a journal (None if it is unreadable) and the time of its last sign of life, in Unix seconds; None if
-    its process lives."""
+def _locked(path: Path) -> Generator[tuple[_State | None, float] | None]:
+    """The content of a journal (None if it is unreadable) and the time of its last sign of life, in Unix seconds;
+    None if its process lives."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -232,15 +276,29 @@ def _locked(path: Path) -> Generator[tuple[Mapping[str, Content] | None, float] 
         os.close(descriptor)
 
 
-def _parsed(text: bytes) -> Mapping[str, Content] | None:
+def _parsed(text: bytes) -> _State | None:
+    """A journal's content; None if it is unreadable. A last line that was cut off does not count."""
+    state, *undone = text.decode("utf-8", "surrogateescape").split("\n")
     try:
-        data = cast("dict[str, Any]", json.loads(text.decode("utf-8", "surrogateescape")))
-        return {
-            str(path): None if content is None else base64.b64decode(content, validate=True)
-            for path, content in data.items()
-        }
-    except (ValueError, AttributeError, TypeError, binascii.Error):
+        data = cast("dict[str, Any]", json.loads(state))
+        return _State(
+            {
+                str(path): None if content is None else base64.b64decode(content, validate=True)
+                for path, content in data["before"].items()
+            },
+            frozenset(map(str, data["folders"])),
+            [str(json.loads(path)) for path in undone[:-1]],
+        )
+    except (ValueError, AttributeError, KeyError, TypeError, binascii.Error):
         return None
+
+
+def _keep_state(path: Path, last: float) -> None:
+    """Forget the undone files of a journal, which were told; ``last`` stays its last sign of life (Unix seconds)."""
+    with contextlib.suppress(OSError), open(path, "r+b") as stream:
+        stream.readline()
+        stream.truncate(stream.tell())
+        os.utime(stream.fileno(), (last, last))
 
 
 def _changed_before(path: str, moment: float) -> bool:

@@ -224,7 +224,8 @@ class Sandbox:
                 try:
                     request = self._request(rules)
                     self._shared = planned(request, self._placeholders.standing())
-                    self._guard.begin(request.found.steering, self._shared.paths("read", "hidden", "denied"))
+                    reserved = self._shared.paths("read", "hidden", "denied")
+                    self._guard.begin(request.found.steering, reserved, request.found.controlling)
                 except OSError as error:
                     raise SandboxError(f"cannot set up the sandbox: {error}") from error
                 except Abandoned:

@@ -52,15 +52,16 @@ Content = bytes | None
 
 class Survey(Struct, frozen=True):
     """``sockets`` are those of programs outside. ``links`` are workspace files with a hard link outside. ``steering``
-    has the control files at any depth. ``secrets`` are files and folders, in the workspace and below home, whose names
-    suggest secrets or that a rule keeps from being read; ``ruled`` are the latter alone. ``whole``: the survey of the
-    workspace is complete. ``unruled`` is the first rule that covers more files than could be looked for. ``unlooked``
-    are folders below home that were not looked into, as there are too many files; ``open`` are more than can be hidden.
-    """
+    has the control files at any depth, ``controlling`` the folders that hold nothing else. ``secrets`` are files and
+    folders, in the workspace and below home, whose names suggest secrets or that a rule keeps from being read;
+    ``ruled`` are the latter alone. ``whole``: the survey of the workspace is complete. ``unruled`` is the first rule
+    that covers more files than could be looked for. ``unlooked`` are folders below home that were not looked into, as
+    there are too many files; ``open`` are more than can be hidden."""
 
     sockets: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     steering: Mapping[str, Content] = field(default_factory=lambda: {})
+    controlling: frozenset[str] = frozenset()
     secrets: tuple[str, ...] = ()
     ruled: tuple[str, ...] = ()
     whole: bool = True
@@ -71,8 +72,9 @@ class Survey(Struct, frozen=True):
 
 class _Folder(Struct, frozen=True):
     """A folder's entries by name, at the time of this stamp. ``files`` are regular workspace files, ``steering``
-    control files, ``settings`` git's settings, which control programs depending on their content. ``linked`` are
-    package files with several hard links, with identity and link count."""
+    control files, ``settings`` git's settings, which control programs depending on their content. ``controlling`` are
+    those of the folders whose name alone makes what is in them control files. ``linked`` are package files with several
+    hard links, with identity and link count."""
 
     stamp: tuple[int, ...]
     entries: int = 0
@@ -80,6 +82,7 @@ class _Folder(Struct, frozen=True):
     files: tuple[str, ...] = ()
     steering: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    controlling: tuple[str, ...] = ()
     sockets: tuple[str, ...] = ()
     linked: tuple[tuple[tuple[int, int], int, str], ...] = ()
     secrets: tuple[str, ...] = ()
@@ -134,6 +137,7 @@ class Surveyor:
         own: list[str] = []
         visited: dict[str, _Folder] = {}
         steering: dict[str, Content] = {}
+        controlling: set[str] = set()
         names: dict[tuple[int, int], list[str]] = {}
         counts: dict[tuple[int, int], int] = {}
         seen = 0
@@ -147,6 +151,7 @@ class Surveyor:
                 counts[key] = count
             if root:
                 steering |= _steering_in(path, folder)
+                controlling.update(f"{path}/{name}" for name in folder.controlling)
                 secrets.update(folder.secrets)
                 ruled.update(self._kept_unread(path, folder))
                 own += [f"{path}/{name}" for name in folder.sockets]
@@ -170,6 +175,7 @@ class Surveyor:
             tuple(sorted(sockets)),
             tuple(elsewhere),
             steering,
+            frozenset(controlling),
             tuple(sorted(self._holding(secrets) | ruled)),
             tuple(sorted(ruled)),
             whole,
@@ -187,6 +193,15 @@ class Surveyor:
         for path, _, folder in self._walk(packages=False):
             contents |= _steering_in(path, folder)
         return contents
+
+    def remove_folders(self, planted: Sequence[str], before: Collection[str]) -> None:
+        """Remove empty folders that were made for control files at these paths, but none from ``before``."""
+        for path in planted:
+            folder = os.path.dirname(path)
+            while (root := inside(folder, self._roots)) and folder not in before:
+                if not _is_control_folder(folder[len(root) :]) or not _remove_empty(folder):
+                    break
+                folder = os.path.dirname(folder)
 
     def _walk(self, *, packages: bool) -> Iterator[tuple[str, str, _Folder]]:
         """Workspace folders with their root (empty for package folders), up to the limit."""
@@ -306,7 +321,7 @@ class Surveyor:
 
 def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: SecretNames | None = None) -> _Folder:
     folders, files, sockets = list[str](), list[str](), list[str]()
-    steering, settings = list[str](), list[str]()
+    steering, settings, controlling = list[str](), list[str](), list[str]()
     below = path[len(root) :].lstrip("/")
     with os.scandir(path) as directory:
         entries = list(directory)
@@ -314,6 +329,8 @@ def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: 
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             folders.append(entry.name)
+            if root and _is_control_folder(f"{below}/{entry.name}"):
+                controlling.append(entry.name)
             continue
         if entry.is_file(follow_symlinks=False):
             files.append(entry.name)
@@ -331,6 +348,7 @@ def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: 
         tuple(files) if root else (),
         tuple(steering),
         tuple(settings),
+        tuple(controlling),
         tuple(sockets),
         () if root else tuple(_linked(path, files)),
         tuple(_secrets_of(entries, path[len(top) :], names)) if top and names is not None else (),
@@ -402,6 +420,11 @@ def _is_control_file(relative: str) -> bool | None:
     return below in (["info", "attributes"], ["commondir"])
 
 
+def _is_control_folder(relative: str) -> bool:
+    """Whether all that is in a folder are control files. Those of git hold more."""
+    return ".git" not in relative.split("/") and held_in_sandbox(relative)
+
+
 def bound_names() -> Iterator[str]:
     """The names of this network namespace's sockets as they were bound, also relative ones."""
     try:
@@ -441,14 +464,17 @@ def _content(path: str) -> Content:
         os.close(descriptor)
 
 
+def changed(before: Mapping[str, Content], after: Mapping[str, Content]) -> Sequence[str]:
+    """The paths of new and changed control files."""
+    return [path for path in sorted(after) if path not in before or before[path] != after[path]]
+
+
 def undo(before: Mapping[str, Content], after: Mapping[str, Content], keep: Path) -> tuple[str, ...]:
     """Remove new control files and restore changed ones; what was there is kept below ``keep``. Returns the paths."""
     undone: list[str] = []
-    for path, content in sorted(after.items()):
-        if path in before and before[path] == content:
-            continue
+    for path in changed(before, after):
         mode = _mode(path)
-        if _remove(path, content, keep):
+        if _remove(path, after[path], keep):
             undone.append(path)
             old = before.get(path)
             if old is not None:
@@ -467,6 +493,18 @@ def _remove(path: str, content: Content, keep: Path) -> bool:
         os.unlink(os.path.basename(path), dir_fd=parent)
         return True
     return False
+
+
+def _remove_empty(folder: str) -> bool:
+    """Remove an empty folder. False if it is still there."""
+    try:
+        with _parent(folder) as parent:
+            os.rmdir(os.path.basename(folder), dir_fd=parent)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _mode(path: str) -> int:

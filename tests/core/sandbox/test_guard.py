@@ -253,3 +253,128 @@ def test_a_journal_that_can_not_be_read_undoes_nothing(tmp_path: Path) -> None:
     assert Guard(state, Surveyor((str(work),), "")).settle() == ()
     assert (work / "sub" / ".npmrc").exists()
     assert not list(state.glob("running-*"))
+
+
+class Killed:
+    """A guard whose process was killed right now, after a command planted and perhaps made what lies there."""
+
+    def __init__(self, work: Path, state: Path) -> None:
+        self.surveyor, self._state = Surveyor((str(work),), ""), state
+        self._guard = Guard(state, self.surveyor)
+
+    def begin(self) -> Guard:
+        survey = self.surveyor.survey()
+        self._guard.begin(survey.steering, (), survey.controlling)
+        assert self._guard._over is not None
+        self._guard._over.set()
+        return self._guard
+
+    def settle(self, *, commands_run: bool = False) -> tuple[str, ...]:
+        """Die, if still alive, and settle at the next start."""
+        journal = self._guard._journal
+        assert journal is not None
+        if journal._lock is not None:
+            os.close(journal._lock)
+            journal._lock = None
+        return Guard(self._state, self.surveyor).settle(commands_run=commands_run)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    work = Path(os.path.realpath(tmp_path)) / "work"
+    work.mkdir()
+    return work
+
+
+def plant(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("planted")
+    return str(path)
+
+
+def test_the_next_start_names_what_was_undone_before_the_kill(work: Path, tmp_path: Path) -> None:
+    killed = Killed(work, tmp_path / "state")
+    guard = killed.begin()
+    early = plant(work / "sub" / ".claude" / "settings.json")
+    guard.look()
+    assert not (work / "sub" / ".claude").exists()
+    late = plant(work / "lib" / ".npmrc")
+    assert killed.settle(commands_run=True) == (early, late)
+    assert killed.settle() == (), "once"
+    assert not list((tmp_path / "state").glob("running-*"))
+
+
+def test_what_was_undone_before_the_kill_is_named_after_consent_as_well(work: Path, tmp_path: Path) -> None:
+    killed = Killed(work, tmp_path / "state")
+    guard = killed.begin()
+    planted = plant(work / "sub" / ".npmrc")
+    guard.look()
+    own = plant(work / "mine" / ".vscode" / "tasks.json")
+    guard.expect([own])
+    guard.accept([own])
+    assert killed.settle() == (planted,)
+    assert Path(own).exists()
+
+
+def test_what_lies_there_again_is_not_said_to_be_undone(work: Path, tmp_path: Path) -> None:
+    """The user wrote the file again after the kill."""
+    killed = Killed(work, tmp_path / "state")
+    guard = killed.begin()
+    plant(work / "sub" / ".npmrc")
+    guard.look()
+    plant(work / "sub" / ".npmrc")
+    (journal,) = (tmp_path / "state").glob("running-*.json")
+    os.utime(journal, (1, 1))
+    assert killed.settle() == ()
+    assert (work / "sub" / ".npmrc").exists()
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_folders_that_a_command_made_for_control_files_go_with_them(work: Path, tmp_path: Path, looked: bool) -> None:
+    (work / "mine" / ".claude").mkdir(parents=True)
+    (work / "kept" / ".vscode").mkdir(parents=True)
+    killed = Killed(work, tmp_path / "state")
+    guard = killed.begin()
+    names = ["sub/.claude/settings.json", "src/.vscode/deep/tasks.json", "mine/.claude/settings.json", "lib/.npmrc"]
+    planted = {plant(work / name) for name in names}
+    (work / "src" / ".idea").mkdir()
+    if looked:
+        guard.look()
+    assert {*killed.settle()} == planted
+    folders = {str(path.relative_to(work)) for path in work.rglob("*")}
+    assert folders == {"sub", "src", "src/.idea", "mine", "mine/.claude", "kept", "kept/.vscode", "lib"}
+
+
+def test_a_folder_with_something_else_in_it_stays(work: Path, tmp_path: Path) -> None:
+    killed = Killed(work, tmp_path / "state")
+    killed.begin()
+    planted = plant(work / "sub" / ".claude" / "settings.json")
+    (work / "sub" / ".claude" / "empty").mkdir()
+    assert killed.settle() == (planted,)
+    assert (work / "sub" / ".claude" / "empty").is_dir()
+
+
+def test_a_journal_whose_last_line_was_cut_off_still_settles(work: Path, tmp_path: Path) -> None:
+    killed = Killed(work, tmp_path / "state")
+    guard = killed.begin()
+    early = plant(work / "sub" / ".npmrc")
+    guard.look()
+    (path,) = (tmp_path / "state").glob("running-*.json")
+    with path.open("a") as stream:
+        stream.write('"/torn')
+    assert killed.settle() == (early,)
+
+
+def test_a_full_disk_keeps_nothing_from_being_undone(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = Killed(work, tmp_path / "state").begin()
+    planted = Path(plant(work / "sub" / ".npmrc"))
+
+    def full_disk(descriptor: int, text: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full_disk)
+    guard.look()
+    assert not planted.exists()
+    guard.end()
