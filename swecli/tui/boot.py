@@ -6,6 +6,7 @@ already loaded; slower imports follow the splash.
 
 from __future__ import annotations
 
+import _signal  # pyright: ignore[reportMissingImports] - signal without its imports, which take longer than the splash
 import os
 import sys
 import termios
@@ -84,7 +85,7 @@ class Terminal:
 
     __slots__ = ("_early", "_saved", "_streams", "attributes", "display", "restored", "stray")
 
-    def __init__(self, attributes: list[Any], display: IO[str], early: int) -> None:
+    def __init__(self, attributes: list[Any], display: IO[str]) -> None:
         self.attributes = attributes
         """Original line settings."""
         self.display = display
@@ -92,7 +93,8 @@ class Terminal:
         self.stray: IO[bytes] | None = None
         """Captures other code's writes to standard output and error."""
         self.restored = False
-        self._early = early
+        self._early = 0
+        """Bytes that were typed before the take-over."""
         self._saved: dict[int, int] = {}
         self._streams: tuple[Any, Any] | None = None
 
@@ -106,19 +108,19 @@ class Terminal:
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
         # Suspending now would leave the screen taken; the interface handles the key.
         quiet[6][termios.VSUSP] = bytes([os.fpathconf(0, "PC_VDISABLE") & 0xFF])
-        termios.tcsetattr(0, termios.TCSANOW, quiet)  # not FLUSH: keeps type-ahead
-        early = _waiting()
         fd = os.dup(1)
         os.set_inheritable(fd, False)
         display = open(fd, "w", encoding="utf-8", errors="replace", newline="")  # noqa: SIM115 - lives to the end
-        terminal = cls(attributes, display, early)
+        terminal = cls(attributes, display)
         try:
             columns, rows = os.get_terminal_size(fd)
         except OSError:
             columns, rows = 80, 24
+        terminal._watch_signals()  # before the first change
         try:
+            termios.tcsetattr(0, termios.TCSANOW, quiet)  # not FLUSH: keeps type-ahead
+            terminal._early = _waiting()
             terminal.write(splash(columns, rows))
-            terminal._watch_signals()
             terminal._guard()
         except BaseException:
             terminal.abandon()
@@ -151,20 +153,18 @@ class Terminal:
             self.write(BACKGROUND_QUERY)
 
     def _watch_signals(self) -> None:
-        import signal
-
-        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+        ending = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 
         def end(number: int, frame: object) -> None:
             for each in ending:  # a second one must not cut this short
-                signal.signal(each, signal.SIG_IGN)
+                _signal.signal(each, _signal.SIG_IGN)
             self.restore()
-            signal.signal(number, signal.SIG_DFL)
+            _signal.signal(number, _signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
         for number in ending:
-            if signal.getsignal(number) == signal.SIG_DFL:
-                signal.signal(number, end)
+            if _signal.getsignal(number) == _signal.SIG_DFL:
+                _signal.signal(number, end)
 
     def _guard(self) -> None:
         self.stray = nameless_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -39,6 +40,26 @@ def stuck(arguments, terminal):
     time.sleep(3600)
 dispatch.dispatch = stuck
 main([])
+"""
+
+AT_A_LINE = """
+import os, signal, sys
+import swecli.command_line.dispatch as dispatch
+import swecli.tui.boot as boot
+from swecli.cli import main
+lines = int(sys.argv[1])
+def called(frame, event, argument):
+    return reached if frame.f_code is boot.Terminal.take.__func__.__code__ else None
+def reached(frame, event, argument):
+    global lines
+    lines -= event == "line"
+    if event == "line" and lines == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+    return reached
+dispatch.dispatch = lambda arguments, terminal: sys.settrace(None) or 99
+sys.argv = ["swecli"]
+sys.settrace(called)
+sys.exit(main())
 """
 
 
@@ -103,3 +124,17 @@ def test_a_signal_before_the_interface_gives_the_terminal_back(tmp_path: Path, n
     after = terminal.raw.decode().rpartition("\x1b[?25h")[2]
     assert ("written meanwhile" in after) == (number == signal.SIGINT), json.dumps(after)
     terminal.close()
+
+
+def test_an_interrupt_at_any_moment_of_the_take_over_gives_the_terminal_back(tmp_path: Path) -> None:
+    for line in itertools.count(1):
+        terminal = started(tmp_path, sys.executable, "-c", AT_A_LINE, str(line))
+        status = terminal.wait()
+        assert not terminal.alternate, line
+        assert terminal.settings == terminal.before, line
+        assert "Traceback" not in terminal.raw.decode(), line
+        terminal.close()
+        if status == 99:  # there are no more lines
+            break
+        assert status == 128 + signal.SIGINT, line
+    assert line > 10

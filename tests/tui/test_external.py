@@ -199,7 +199,7 @@ async def test_an_editor_without_room_for_its_file_is_told(monkeypatch: pytest.M
 
 def test_the_interface_starts_without_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.TemporaryFile", no_room)
-    terminal = boot.Terminal([], io.StringIO(), 0)
+    terminal = boot.Terminal([], io.StringIO())
     terminal.stray = boot.nameless_file()
     terminal.stray.write(b"a warning of a library")
     assert terminal.stray_output() in ("a warning of a library", "")  # kept where a file can be in memory
