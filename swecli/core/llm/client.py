@@ -464,9 +464,11 @@ class HttpModelClient:
 
     def _longest(self, request: ModelRequest) -> int:
         """Characters after which an answer is cut off: far more than its token limit allows."""
-        info = self._config.info
-        tokens = request.max_output_tokens or info.max_output or info.window or 0
-        return min(max(tokens * CHARACTERS_PER_TOKEN, SHORTEST_LIMIT), LONGEST_LIMIT)
+        return min(max(self._most_tokens(request) * CHARACTERS_PER_TOKEN, SHORTEST_LIMIT), LONGEST_LIMIT)
+
+    def _most_tokens(self, request: ModelRequest) -> int:
+        """Upper bound of an answer's tokens; 0 if unknown."""
+        return request.max_output_tokens or self._config.info.max_output or self._config.info.window or 0
 
     def _decoder(self) -> Decoder:
         origin = self._config.target.origin
@@ -492,7 +494,7 @@ class HttpModelClient:
             if trouble := response.encoding_trouble:
                 raise ProviderError("protocol", f"the answer {trouble}", hint=ENCODING_HINT)
             decoder = self._decoder()
-            async with aclosing(self._decode(decoder, response, watchdog, self._longest(request))) as events:
+            async with aclosing(self._decode(decoder, response, watchdog, request)) as events:
                 async for event in events:
                     refused = decoder.answer.error if isinstance(event, Failed) and event.message is None else None
                     yield event if refused is None or refused.kind == "protocol" else _Refused(refused)
@@ -531,9 +533,10 @@ class HttpModelClient:
         return replace(error, message=f"the error {trouble}") if trouble else error
 
     async def _decode(
-        self, decoder: Decoder, response: HttpResponse, watchdog: _Watchdog, longest: int
+        self, decoder: Decoder, response: HttpResponse, watchdog: _Watchdog, request: ModelRequest
     ) -> AsyncGenerator[StreamEvent, None]:
-        body, endless = BodyParser(response.headers.get("content-type", "")), EndlessText()
+        body = BodyParser(response.headers.get("content-type", ""))
+        endless, longest = EndlessText.of_answer(self._most_tokens(request)), self._longest(request)
         pending = 0
         while (chunk := await watchdog.piece(response)) is not None:
             wire_events = body.feed(chunk)

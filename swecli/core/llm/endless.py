@@ -10,6 +10,8 @@ LEAST_ROUNDS = 8
 """Repetitions of a period that are endless, if they are long enough together."""
 LEAST_TEXT, LEAST_ARGUMENTS = 3_000, 24_000
 """Characters of the repetitions; more in arguments, because a file may be monotonous on purpose."""
+LEAST_ANYWHERE = 600
+"""The same in the shortest answers."""
 _STEP = 1_000
 """Characters between two searches."""
 
@@ -24,10 +26,19 @@ class _Tail(Struct):
 
 
 class EndlessText(Struct):
-    """Watches the parts of one answer. ``least_text`` is as ``LEAST_TEXT``."""
+    """Watches the parts of one answer. ``least_text`` and ``least_arguments`` are as the constants."""
 
     least_text: int = LEAST_TEXT
+    least_arguments: int = LEAST_ARGUMENTS
     _tails: dict[int, _Tail] = field(default_factory=dict[int, _Tail])
+
+    @classmethod
+    def of_answer(cls, tokens: int) -> EndlessText:
+        """For an answer of at most so many tokens: in a short one, a quarter of its text or half of its arguments is
+        enough, because a slow model would otherwise fill all of it. 0: unknown."""
+        if not tokens:
+            return cls()
+        return cls(min(LEAST_TEXT, max(LEAST_ANYWHERE, tokens)), min(LEAST_ARGUMENTS, max(LEAST_ANYWHERE, 2 * tokens)))
 
     def feed(self, event: StreamEvent) -> str:
         """Returns the period that a part repeats without end; empty if there is none."""
@@ -35,7 +46,7 @@ class EndlessText(Struct):
             case TextDelta(part=part, text=text) | ReasoningDelta(part=part, text=text):
                 tail = self._tails.setdefault(part, _Tail(self.least_text))
             case ToolArgsDelta(part=part, text=text):
-                tail = self._tails.setdefault(part, _Tail(LEAST_ARGUMENTS))
+                tail = self._tails.setdefault(part, _Tail(self.least_arguments))
             case _:
                 return ""
         tail.text = (tail.text + text)[-tail.least :]

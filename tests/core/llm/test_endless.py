@@ -31,6 +31,18 @@ def test_a_file_may_be_monotonous() -> None:
     assert period_of("0, " * LEAST_ARGUMENTS, ToolArgsDelta)
 
 
+@pytest.mark.parametrize("tokens", [0, 100_000])
+def test_a_long_answer_has_the_usual_bounds(tokens: int) -> None:
+    assert EndlessText.of_answer(tokens) == EndlessText(LEAST_TEXT, LEAST_ARGUMENTS)
+
+
+@pytest.mark.parametrize(("kind", "most"), [(TextDelta, 1_300), (ToolArgsDelta, 2_100)])
+def test_a_short_answer_is_cut_before_it_is_full(kind: type[TextDelta | ToolArgsDelta], most: int) -> None:
+    endless, unit = EndlessText.of_answer(819), '"description": "Hello", '
+    rounds = next(number for number in range(1, 200) if endless.feed(kind(0, unit)))
+    assert rounds * len(unit) < most  # of the 3,000 characters that 819 tokens are
+
+
 def test_what_goes_on_is_not_cut() -> None:
     counted = "".join(f"{number}. The same line again.\n" for number in range(5_000))
     assert not period_of(counted)
