@@ -38,7 +38,7 @@ QUIET = 1.5
 DEADLINE = 60.0
 READY = b"%"
 """Stands in the status bar as soon as the session is open and measured."""
-GOALS = {"first": (60, 220), "second": (60, 220), "help": (15, None)}
+GOALS = {"first": (58, 205), "second": (58, 205), "help": (15, None)}
 """Files and functions at the most."""
 _DRAWING = ("render", "_render", "render_line", "render_lines", "get_content_height", "get_content_width", "compose")
 _DRAWING += ("on_resize", "_display", "_compositor_refresh")
