@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.prepared_call import PreparedCall
 from swecli.core.protocol.commands import Command
-from swecli.core.protocol.events import Event, TurnOutcome
+from swecli.core.protocol.events import Body, Event, TurnOutcome
 from swecli.core.protocol.messages import Message, ToolCallPart
 from swecli.core.tools.base import ToolOutcome
 
@@ -64,6 +64,13 @@ class Companion:
     An interrupt cancels whatever runs. An exception other than ``TurnStopped`` is a defect, which ends the turn.
     """
 
+    watches: ClassVar[tuple[type[Body], ...]] = ()
+    """Types of the events that ``watch`` is called for."""
+
+    def __init_subclass__(cls) -> None:
+        if cls.watch is not Companion.watch and not cls.watches:
+            raise TypeError(f"{cls.__name__} would never be called: name the types of its events in `watches`.")
+
     def start(self, *, resumed: bool) -> None:
         """The session begins, or continues one with history; its model is not measured yet. May record events and
         begin tasks of its own."""
@@ -78,7 +85,7 @@ class Companion:
         return ()
 
     def watch(self, event: Event) -> None:
-        """An event of the session was recorded. Quick; records none itself."""
+        """An event of one of the types in ``watches`` was recorded in the session. Quick; records none itself."""
 
     async def screen(self, text: str, *, first: bool) -> None:
         """A message of the user is about to join the conversation; ``first``: it begins a turn. May raise ``Refused``:
@@ -179,7 +186,7 @@ class Companions:
             return tuple(companion for companion in companions if getattr(type(companion), moment) is not default)
 
         self._start = at("start")
-        self.watching = tuple(companion.watch for companion in at("watch"))
+        self.watching = at("watch")
         self._heard = at("heard")
         self._status = at("status")
         self._screen = at("screen")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, overload, runtime_checkable
 from weakref import WeakSet
 
@@ -193,6 +193,10 @@ LogFactory = Callable[[Callable[[Sequence[Event]], None]], EventLog]
 """Factory of the log. The log calls its argument on the event loop with stored events, in order."""
 
 
+Watcher = Callable[[Event], None]
+"""Callback for an event of the session; it must be quick."""
+
+
 class Subscription:
     """Iterator over events from the moment of subscription on; it ends when the session is closed."""
 
@@ -265,8 +269,7 @@ class Recorder:
         """Seconds since the epoch."""
         self._subscribers = WeakSet[Subscription]()
         """Subscriptions still in use."""
-        self.watchers: list[Callable[[Event], None]] = []
-        """Callbacks for every event of the session as it is recorded; they must be quick."""
+        self._watchers: dict[type[Body], list[Watcher]] = {}
         self.facts = Facts(history, before.facts - sum(event.seq <= known for event in history) if before else 0)
         """Published facts from the session's beginning on. Full iteration may read the disk."""
         for event in history:
@@ -285,9 +288,14 @@ class Recorder:
         if not isinstance(body, ItemDelta):
             self.ledger.evict()
         self.log.append(event)
-        for watch in self.watchers:
+        for watch in self._watchers.get(type(body), ()):
             watch(event)
         return event
+
+    def watch(self, kinds: Iterable[type[Body]], watcher: Watcher) -> None:
+        """Call ``watcher`` for each event of these types as it is recorded, after those registered before."""
+        for kind in kinds:
+            self._watchers.setdefault(kind, []).append(watcher)
 
     def tell_once(self, notice: Notice) -> None:
         """Show a notice unless one of the same ``about`` was shown in this session, in any run of it."""

@@ -206,6 +206,8 @@ CONTINUE = "Continue"
 class RepeatGuard(Companion):
     """Watches the calls of each turn, and tells the model about a loop before the next request."""
 
+    watches = (CompactionCompleted,)
+
     def __init__(self, recorder: Recorder, tools: ToolRegistry, asker: Asker, notes: Notes) -> None:
         self._recorder = recorder
         self._tools = tools
@@ -219,7 +221,7 @@ class RepeatGuard(Companion):
         """Whether results have left the model's view since the newest request."""
 
     def watch(self, event: Event) -> None:
-        self._compacted = self._compacted or isinstance(event.body, CompactionCompleted)
+        self._compacted = True
 
     async def joined(self, message: Joined) -> None:
         """Start again after a user message, because the model now acts on the user's request."""

@@ -111,7 +111,8 @@ class Session:
         services.settings.changed.append(self._follow)
         self.view = SessionView(core, self._work, self._jobs.jobs, parts.plans)
         self._companions.take(companions_of(parts, features, parent))
-        recorder.watchers.extend(self._companions.watching)
+        for companion in self._companions.watching:
+            recorder.watch(companion.watches, companion.watch)
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         """All events from now on, in order; with ``replay`` preceded by the stored facts of the session, or of its

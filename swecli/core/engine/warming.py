@@ -36,6 +36,7 @@ from swecli.core.protocol.events import (
     ToolsChanged,
     TurnEnded,
     TurnStarted,
+    Unknown,
 )
 from swecli.core.protocol.messages import Message, Usage
 from swecli.core.tools.registry import ToolRegistry
@@ -61,6 +62,8 @@ class Warming(Companion):
     a conversation that may no longer be in the cache, is not aborted, and its price is reported. An empty conversation
     has no end yet that the provider could keep.
     """
+
+    watches = (TurnStarted, CompactionStarted, TurnEnded, ItemStarted, *_CHANGES)
 
     def __init__(
         self,
@@ -100,16 +103,15 @@ class Warming(Companion):
                 self._in_turn = False
                 if self._changed:
                     self._begin()
-            case ItemStarted(kind="reasoning"):  # most templates leave it out once a message of the user follows
-                self._changed = True
-            case body if isinstance(body, _CHANGES):
+            case ItemStarted(kind=kind):
+                # Most templates leave reasoning out once a message of the user follows.
+                self._changed = self._changed or kind == "reasoning"
+            case body:
                 if _loses_cache(body):
                     self._fill()
                 self._changed = True
                 if not self._in_turn:
                     self._begin()
-            case _:
-                pass
 
     async def close(self, reason: EndReason) -> None:
         self._stop()
@@ -185,7 +187,7 @@ class Warming(Companion):
                     recorder.tell_once(Notice(text, "info", "model", OFF, about=f"prewarm: {client.info.ref}"))
 
 
-def _loses_cache(body: Body) -> bool:
+def _loses_cache(body: Body | Unknown) -> bool:
     """Whether the next request finds less of itself in the provider's cache than the newest one."""
     if isinstance(body, ModelChanged):
         return body.switched

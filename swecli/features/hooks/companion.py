@@ -79,6 +79,8 @@ _MAIN_ONLY: frozenset[HookEvent] = frozenset(
 class SessionHooks(CallCompanion):
     """Hooks of one session; with ``inner``, of a subagent's, in which only call and compaction hooks run."""
 
+    watches = (TurnEnded, QuestionAsked, PermissionRequested)
+
     def __init__(
         self,
         hooks: Hooks,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -54,18 +54,6 @@ MOST_WAITING = 5_000
 REFLECTION_SECONDS = 20.0
 LEAST_CALLS = 4
 """Calls since the last reflection below which a reflection is pointless."""
-_TELLING: Final = (
-    TurnStarted,
-    TurnEnded,
-    ItemStarted,
-    ItemCheckpointed,
-    ItemCompleted,
-    FileChanged,
-    FilesRestored,
-    PermissionRequested,
-    PermissionResolved,
-)
-"""Events that may contain lessons."""
 TITLE_LENGTH = 70
 """Most characters of a lesson in the line that reports it to the user."""
 T = TypeVar("T")
@@ -82,6 +70,12 @@ class ShownBullet(Struct, frozen=True):
 
 class SessionPlaybook(CallCompanion):
     """The playbook of one session."""
+
+    watches = (
+        *(TurnStarted, TurnEnded, ItemStarted, ItemCheckpointed, ItemCompleted),
+        *(FileChanged, FilesRestored, PermissionRequested, PermissionResolved),
+    )
+    """Events that may contain lessons."""
 
     def __init__(
         self,
@@ -127,8 +121,6 @@ class SessionPlaybook(CallCompanion):
         """Process an event. The start of a turn or item is buffered until the next event, so that no request waits for
         its lessons."""
         body = event.body
-        if not isinstance(body, _TELLING):
-            return
         if isinstance(body, TurnStarted):
             if self._waiting:  # events between two turns
                 self._take_in()

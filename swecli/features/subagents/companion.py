@@ -81,6 +81,8 @@ class _Run(Struct):
 class Subagents(Companion):
     """Starts, limits and ends the subagents of one session."""
 
+    watches = (ModeChanged, RuleRevoked)
+
     def __init__(
         self,
         services: Services,

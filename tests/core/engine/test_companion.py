@@ -61,8 +61,10 @@ def faulty_at(moment: str, *, hangs: bool) -> Faulty:
 
 
 class FaultyWatch(Faulty):
+    watches = (StepStarted,)
+
     def watch(self, event: Event) -> None:
-        if self.bad and isinstance(event.body, StepStarted):
+        if self.bad:
             raise Fault("a defect")
 
 
@@ -282,3 +284,27 @@ async def test_a_moment_that_none_of_them_has_calls_nothing(monkeypatch: pytest.
 
     monkeypatch.setattr(Companion, "before_request", before_request)
     assert await Companions((Companion(),)).before_request() is None
+
+
+async def test_one_gets_only_the_events_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watching(Companion):
+        watches = (StepStarted, TurnEnded)
+
+        def __init__(self) -> None:
+            self.seen: list[Event] = []
+
+        def watch(self, event: Event) -> None:
+            self.seen.append(event)
+
+    companion = Watching()
+    async with with_companion(monkeypatch, companion, tmp_path) as b:
+        await b.say("begin a job")
+        await b.idle()
+        named = [event for event in b.events if isinstance(event.body, StepStarted | TurnEnded)]
+        assert companion.seen == named
+        assert {type(event.body) for event in named} == {StepStarted, TurnEnded}
+
+
+def test_one_that_watches_without_naming_its_events_is_refused() -> None:
+    with pytest.raises(TypeError, match="would never be called"):
+        type("Watching", (Companion,), {"watch": lambda self, event: None})

@@ -237,10 +237,11 @@ async def test_a_call_that_is_cancelled_before_its_first_step_holds_up_no_questi
         loop = asyncio.get_running_loop()
 
         def cancel_first(event: Event) -> None:
-            if isinstance(event.body, ItemCheckpointed) and event.body.title == "a" and not event.body.running:
+            assert isinstance(event.body, ItemCheckpointed)
+            if event.body.title == "a" and not event.body.running:
                 loop.call_soon(b.send, CancelItem(event.body.item))  # before the calls' tasks begin
 
-        b.session._recorder.watchers.append(cancel_first)
+        b.session._recorder.watch((ItemCheckpointed,), cancel_first)
         b.send(Submit("go"))
         await until(lambda: any(request.title == "b" for request in b.bodies(PermissionRequested)), "the question")
         b.allow(next(request for request in b.bodies(PermissionRequested) if request.title == "b"))
