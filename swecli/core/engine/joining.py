@@ -36,6 +36,7 @@ class Joining:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._recorder = core.recorder
+        self._connection = core.connection
         self._screened: set[tuple[str, str]] = set()
         """Steering messages that the companions have allowed, by id and text: the user may edit them meanwhile."""
 
@@ -63,8 +64,9 @@ class Joining:
 
     async def _attach(self, words: Sequence[str]) -> None:
         await self._core.offered.arrived(words)
-        cwd, known = self._core.services.workspace.cwd, self._core.offered.mentionables
-        await attach(self._recorder, self._core.scheduler, words, cwd, self._core.connection.answering.info, known)
+        cwd, known, client = self._core.services.workspace.cwd, self._core.offered.mentionables, self._connection.client
+        assert client is not None  # as in the turn
+        await attach(self._recorder, self._core.scheduler, words, cwd, client.info, known)
 
     async def screen_steering(self) -> None:
         """Let the companions check steering messages before they join; refused ones are removed."""

@@ -122,12 +122,6 @@ class Connection:
         self.name = ""
         """The user's name for its model."""
 
-    @property
-    def answering(self) -> ModelClient:
-        """The client in a turn: one begins only with a model, and no command removes it."""
-        assert self.client is not None
-        return self.client
-
     def connect(self, model: str) -> str | None:
         """Switch to ``provider/name``. Returns what is wrong, or None on success; after a failure the previous model
         stays."""

@@ -12,6 +12,7 @@ from swecli.core.engine.companion import TurnStopped
 from swecli.core.engine.core import Core
 from swecli.core.engine.model_call import StepAccount
 from swecli.core.engine.notes import Statement
+from swecli.core.llm.types import ModelClient
 
 
 class NextRequest:
@@ -23,7 +24,7 @@ class NextRequest:
         self._recorder = core.recorder
         self._account = account
 
-    async def prepare(self, *, changed: bool = False) -> PreparedRequest:
+    async def prepare(self, client: ModelClient, *, changed: bool = False) -> PreparedRequest:
         """The next request, with all that the model must be told; ``changed``: the view has just been cleared or
         compacted."""
         await self._core.companions.before_request()
@@ -34,25 +35,24 @@ class NextRequest:
                 Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else "", SEARCHES_AGAIN)
             )
         self._core.notes.flush()
-        prepared = self.built(changed=changed)
+        prepared = self.built(client, changed=changed)
         self.check_left(prepared)  # a summary would be as large as the request
         await self._core.companions.check_request(prepared)
         return prepared
 
-    def with_warning(self, prepared: PreparedRequest) -> PreparedRequest:
+    def with_warning(self, client: ModelClient, prepared: PreparedRequest) -> PreparedRequest:
         """The request; one that passes the warning level for the first time tells the model so."""
         if not self._core.notes.state_usage(prepared):
             return prepared
         self._core.notes.flush()
-        return replace(self.built(), warning=prepared.warning)
+        return replace(self.built(client), warning=prepared.warning)
 
-    def built(self, *, changed: bool = False) -> PreparedRequest:
-        info = self._core.connection.answering.info
-        self._context.bind(self._recorder.ledger, info)
+    def built(self, client: ModelClient, *, changed: bool = False) -> PreparedRequest:
+        self._context.bind(self._recorder.ledger, client.info)
         messages = project(self._recorder.ledger)
         prepared = self._context.prepare(
             messages,
-            info=info,
+            info=client.info,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),

@@ -25,7 +25,7 @@ from swecli.core.engine.next_request import NextRequest
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.turn_ends import ended_by, failed, last_word
-from swecli.core.llm.types import ModelRequest, ProviderError
+from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
@@ -121,14 +121,17 @@ class Turn:
             if self._recorder.state.queue:
                 await self._joining.steer()
             self._check_caps()
-            await self._core.offered.settle(self._connection.answering.info)
-            await self._services.toolset.context.settle(self._recorder.ledger, self._connection.answering.info)
-            await self._services.toolset.context.count_at_server(self._recorder.ledger, self._connection.answering)
-            prepared = await self._requests.prepare()
-            if await self._core.triggers.before_request(prepared, self._connection.answering):
+            client = self._connection.client
+            assert client is not None  # a turn begins only with a model, and no command removes it
+            await self._core.offered.settle(client.info)
+            await self._services.toolset.context.settle(self._recorder.ledger, client.info)
+            await self._services.toolset.context.count_at_server(self._recorder.ledger, client)
+            prepared = await self._requests.prepare(client)
+            if await self._core.triggers.before_request(prepared, client):
                 await self._core.models.ready()  # another model may have waited for it
-                prepared = await self._requests.prepare(changed=True)
-            prepared = self._requests.with_warning(prepared)
+                client = self._connection.client or client
+                prepared = await self._requests.prepare(client, changed=True)
+            prepared = self._requests.with_warning(client, prepared)
             self._check_caps()  # freeing space may have requested a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
@@ -140,18 +143,18 @@ class Turn:
             self._requests.check_left(prepared)
             await self._recorder.log.barrier()
             sent_at = self._services.time.clock()
-            self._account.begin(self._step, prepared, self._connection.answering.info)
-            answered = await self._answered(prepared)
+            self._account.begin(self._step, prepared, client.info)
+            answered = await self._answered(client, prepared)
             if answered is None:
                 continue
             message, calls = answered.message, answered.calls
             self._core.meter.report_cache_miss(prepared, message, sent_at)
             await self._run_tools(message, calls)
-            await self._services.toolset.context.settle(self._recorder.ledger, self._connection.answering.info)
+            await self._services.toolset.context.settle(self._recorder.ledger, client.info)
             self._finish_step()
             await self._services.toolset.context.monitor.keep_ratios()
             await self._companions.after_step(Step(calls))
-            if not calls and not await self._continues(message) and not await self._companions.stay(message):
+            if not calls and not await self._continues(client, message) and not await self._companions.stay(message):
                 return ended_by(message)
 
     def _check_caps(self) -> None:
@@ -162,17 +165,15 @@ class Turn:
         if reached is not None:
             raise TurnStopped("limit", *reached)
 
-    async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
+    async def _answered(self, client: ModelClient, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an
         overloaded model."""
-        result = await self._core.asking.ask(self._connection.answering, prepared, self._core.models.has_fallback)
+        result = await self._core.asking.ask(client, prepared, self._core.models.has_fallback)
         if isinstance(result, AnswerCompleted):
             message, full = result.message, None
             self._account.answered(message.response.usage if message.response else None)
             if not has_content(message):
-                full = silent_overflow(
-                    message, prepared.request.max_output_tokens, prepared.budget, self._connection.answering.info
-                )
+                full = silent_overflow(message, prepared.request.max_output_tokens, prepared.budget, client.info)
             if full is None:
                 self._cuts = 0
                 self._tried.clear()
@@ -183,41 +184,43 @@ class Turn:
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
-        if await self._can_retry(prepared, result):
+        if await self._can_retry(client, prepared, result):
             return None
         self._core.models.note_failure(result.error)
-        raise failed(result.error, self._connection.answering.info)
+        raise failed(result.error, client.info)
 
-    async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
+    async def _can_retry(
+        self, client: ModelClient, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed
+    ) -> bool:
         """Remove the obstacle to a new request, if possible."""
         error = result.error
         silent = isinstance(result, AnswerFailed) and error.kind == "truncated" and is_nearly_full(prepared.budget)
         if error.kind == "context_overflow" or silent:
-            return await self._makes_fit(prepared, error)
+            return await self._makes_fit(client, prepared, error)
         if isinstance(result, AnswerInterrupted):
             self._cuts += 1
-            if await self._core.asking.wait(error, self._connection.answering.info, self._cuts, CUT_LIMIT):
+            if await self._core.asking.wait(error, client.info, self._cuts, CUT_LIMIT):
                 return True
         if not self._core.models.fall_back(error):
             return False
         await self._core.models.ready()
         return True
 
-    async def _makes_fit(self, refused: PreparedRequest, error: ProviderError) -> bool:
+    async def _makes_fit(self, client: ModelClient, refused: PreparedRequest, error: ProviderError) -> bool:
         """Learn from the refusal of a too long request, and make the next one fit: built anew for the stated window, if
         that is enough, else after a compaction. Each is tried once. False if no request can fit."""
         await self._core.models.learn(error)
-        rebuilt = self._requests.built()
+        rebuilt = self._requests.built(client)
         if "rebuilt" not in self._tried and rebuilt.fits and _asks_less(rebuilt.request, refused.request):
             # The provider may count more than swecli does.
-            counted = self._services.toolset.context.weigh(refused.request, self._connection.answering.info).used
+            counted = self._services.toolset.context.weigh(refused.request, client.info).used
             if (error.prompt_tokens or 0) * rebuilt.budget.used < rebuilt.budget.block_at * max(1, counted):
                 self._tried.add("rebuilt")
                 return True
         if "compacted" in self._tried:
             return False
         self._tried.add("compacted")
-        return await self._core.triggers.after_overflow(rebuilt, self._connection.answering)
+        return await self._core.triggers.after_overflow(rebuilt, client)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
         if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):
@@ -235,7 +238,7 @@ class Turn:
         self._core.meter.measure()
         self._unmeasured = False
 
-    async def _continues(self, message: Message) -> bool:
+    async def _continues(self, client: ModelClient, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""
         await self._joining.screen_steering()  # a blocked message is nothing to answer
         if any(queued.steer for queued in self._recorder.state.queue):
@@ -247,7 +250,7 @@ class Turn:
             return False
         self._empty += 1
         if self._empty >= EMPTY_LIMIT:
-            advice = f"Try again, or switch models. {hint(self._connection.answering.info)}".strip()
+            advice = f"Try again, or switch models. {hint(client.info)}".strip()
             raise TurnStopped("error", f"the model gave two empty answers in a row. {advice}", "empty")
         self._core.notes.add("Empty answer", EMPTY_ANSWER, EMPTY)
         self._recorder.emit(Notice("The model gave an empty answer; asking again.", "warning", "model"))
