@@ -88,7 +88,8 @@ class PromptRetrieval(Companion):
         if self._ask is not None and not any(file.sure for file in retrieval.named) and len(text.split()) >= _ASKED:
             words = await self._ask(read_prompt("retrieval"), text[:_LONGEST])
             retrieval = await project.retrieval(f"{text}\n\n{words}") or retrieval if words else retrieval
-        retrieval = without(retrieval, self._hidden(retrieval, project.root))
+        if retrieval.named or retrieval.pointers:
+            retrieval = without(retrieval, self._hidden(retrieval, project.root))
         if not retrieval.named and not retrieval.pointers:
             return
         lean = profile_for(window) != "full"
