@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.deferral import Candidate, DeferralManager
@@ -110,6 +111,8 @@ class OfferedTools:
         self._instructed = 0
         """Number of rewrites of the conversation when it was last known to have them; -1 for never."""
         self._deferral = DeferralManager()
+        self.statement = Statement(TOOLS, "Tools to search for", "")
+        """The fact that tools are withheld, if any are."""
         self._search = ToolSearch(self._find, lambda: len(self._deferral.deferred))
         self._promoted: list[str] = []
         """Found tools that the model does not see yet, in order of discovery."""
@@ -127,11 +130,6 @@ class OfferedTools:
         """Notes that the next request would have in addition."""
         facts = standing_facts(self._recorder, unattended=self._context.unattended)
         return self._notes.preview((*facts, self.statement))
-
-    @property
-    def statement(self) -> Statement:
-        """The fact that tools are withheld, if any are."""
-        return Statement(TOOLS, "Tools to search for", self._deferral.note)
 
     @property
     def deferred(self) -> tuple[ToolSchema, ...]:
@@ -349,6 +347,7 @@ class OfferedTools:
         fixed = context.tool_tokens(context.own_tools(info), info)
         withheld = self.deferred
         selection = self._deferral.select(candidates, told, fixed, effective, self._settings.now.tool_deferral)
+        self.statement = replace(self.statement, text=self._deferral.note)
         if selection.deferred and selection.deferred is not withheld and self.deferred is not withheld:
             # While the model thinks, so that its first search does not have to wait.
             asyncio.get_running_loop().run_in_executor(None, self._deferral.prepared)
