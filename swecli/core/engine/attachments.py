@@ -19,18 +19,16 @@ from swecli.core.engine.services import Mentionable
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.images import image_type, too_large
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import (
     ItemCheckpointed,
     ItemStarted,
     Notice,
-    Queued,
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.base import readable_size
 from swecli.core.tools.read_file import ALL_PAGES, ReadFile, binary_kind, is_binary
 from swecli.core.tools.search import ListFiles
-from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
+from swecli.core.workspace.mentions import MOST, Mention, resolve
 from swecli.core.workspace.pdf import MAGIC
 from swecli.core.workspace.text_file import open_regular
 from swecli.safe_text import printable_name
@@ -39,13 +37,6 @@ _HEAD = 8_192
 """Bytes read to detect the type of a file."""
 _ENDS = ".,;:!?)]}"
 """Punctuation that may follow a word in a sentence."""
-
-
-def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
-    """Mentions of a message: its own list, or else those found in its text."""
-    if message.mentions is not None:
-        return message.mentions
-    return mentioned(message.text) if "@" in message.text else ()
 
 
 async def attach(

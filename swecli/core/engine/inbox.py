@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swecli.core.engine.attachments import words_of
 from swecli.core.engine.core import Core
 from swecli.core.engine.invoked import NotInvoked, invocation_of
-from swecli.core.engine.joining import Begun
+from swecli.core.engine.joining import Begun, words_of
 from swecli.core.engine.mode_choice import ModeChoice
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
 from swecli.core.engine.turn import Turn

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from swecli.core.engine.attachments import attach, words_of
+from swecli.core.engine.attachments import attach
 from swecli.core.engine.companion import Joined, Refused, TurnStopped
 from swecli.core.engine.core import Core
 from swecli.core.engine.invoked import Invoking, NotInvoked
 from swecli.core.engine.work import absorb_steering, edit_queue
-from swecli.core.protocol.events import Notice, TurnOutcome
+from swecli.core.protocol.commands import Steer, Submit
+from swecli.core.protocol.events import Notice, Queued, TurnOutcome
 from swecli.core.protocol.messages import TextPart
+from swecli.core.workspace.mentions import mentioned
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
@@ -28,6 +30,13 @@ class Begun(Struct, frozen=True):
     words: Sequence[str] = ()
     """The words that mention files and other things to attach."""
     invocation: Invocation | None = None
+
+
+def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
+    """Mentions of a message: its own list, or else those found in its text."""
+    if message.mentions is not None:
+        return message.mentions
+    return mentioned(message.text) if "@" in message.text else ()
 
 
 class Joining:
