@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -45,11 +46,8 @@ def context_parts(
 ) -> ContextParts:
     """``around`` as in ``Compactions``."""
     context, settings, store = services.toolset.context, services.settings, services.store
-    gateway = RequestGateway(
-        context,
-        lambda: tokens_left(settings, recorder.state, services.parents_tokens()),
-        sleep=services.time.sleep,
-    )
+    left = partial(tokens_left, settings, recorder.state, services.parents_tokens)
+    gateway = RequestGateway(context, left, sleep=services.time.sleep)
     snapshots = SessionSnapshots(context, store.snapshots, recorder)
     meter = Meter(services.toolset, recorder, connection, snapshots)
     changes = ContextChanges(context, settings, recorder, connection, meter)

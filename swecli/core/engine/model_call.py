@@ -440,11 +440,12 @@ def _text_part(running: _Running, first: int = 0) -> TextPart | ReasoningPart:
     return TextPart(text)
 
 
-def tokens_left(settings: Settings, state: SessionState, parents: int | None) -> int | None:
-    """Tokens left under the session's cap and, in a subagent, its ``parents``', negative if an answer exceeded it; None
-    = no cap."""
+def tokens_left(settings: Settings, state: SessionState, of_parents: Callable[[], int | None] | None) -> int | None:
+    """Tokens left under the session's cap and, in a subagent, those of its parents, negative if an answer exceeded it;
+    None = no cap."""
     cap = settings.now.limits.max_tokens
     own = None if cap is None else cap - state.tokens
+    parents = of_parents() if of_parents is not None else None
     return own if parents is None else parents if own is None else min(own, parents)
 
 

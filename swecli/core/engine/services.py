@@ -238,5 +238,5 @@ class Services(Struct, frozen=True):
     """Skills, Markdown commands and agent profiles."""
     context_for: Callable[[ToolRegistry, str], ContextManager] = agent_context
     """Context of a subagent with these tools and this addition to the common agent prompt."""
-    parents_tokens: Callable[[], int | None] = lambda: None
+    parents_tokens: Callable[[], int | None] | None = None
     """In a subagent, the tokens left under the caps of its parent session; None without a cap."""

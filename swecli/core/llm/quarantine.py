@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 
 import msgspec
@@ -65,7 +66,7 @@ class Quarantine:
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
         self._images_of = ListPerMessage(images_in)
-        self._reported = ListPerMessage(lambda message: _refused_before(message, host))
+        self._reported = ListPerMessage(partial(_refused_before, host=host))
 
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
         """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -354,7 +355,7 @@ class Subagents(Companion):
             store=replace(services.store, snapshots=None),
             extensions=(),
             workspace=replace(services.workspace, end_processes=lambda: None),
-            parents_tokens=lambda: tokens_left(services.settings, recorder.state, services.parents_tokens()),
+            parents_tokens=partial(tokens_left, services.settings, recorder.state, services.parents_tokens),
         )
 
     # --- running subagents ----------------------------------------------------------------------------------------
