@@ -81,14 +81,6 @@ class PreparedRequest(Struct, frozen=True):
     def blocked(self) -> bool:
         return self.budget.level == "block"
 
-    def after_searches(self, done: int) -> PreparedRequest:
-        """The request in a turn that has searched the web ``done`` times."""
-        wish = self.request.web_search
-        if wish is None or not done:
-            return self
-        left = replace(wish, left=max(0, wish.max_uses - done))
-        return replace(self, request=replace(self.request, web_search=left))
-
     @property
     def fits(self) -> bool:
         """Whether it may be sent without a compaction before."""

@@ -57,7 +57,10 @@ class NextRequest:
             session=self._recorder.session,
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
-        return prepared.after_searches(self._searches)
+        if (search := prepared.request.web_search) is None or not self._searches:
+            return prepared
+        left = replace(search, left=max(0, search.max_uses - self._searches))
+        return replace(prepared, request=replace(prepared.request, web_search=left))
 
     def check_left(self, prepared: PreparedRequest) -> None:
         """Stop before a request that alone would exceed the cap."""
