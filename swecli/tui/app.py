@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import Context, copy_context
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -129,14 +130,16 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         self._newest = ""
         """Id of the newest earlier session of this folder."""
         self._early_cancels = 0
+        """Ctrl+C received before it could act."""
         self._before_screen: list[events.Key | events.Paste] = []
         """Input for the screen that is being opened."""
-        """Ctrl+C received before it could act."""
         self._escaped: float | None = None
         """Clock time of an Esc that had no effect."""
         self._leaving: Picker | None = None
         """The open question whether to quit."""
         self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._own_context = Context()
+        """What timers and tasks need to find the app."""
         self.keymap = Keymap()
         compat.replace_bindings(self, keymap.everywhere(self.keymap))
         self.main = MainScreen(program, self.keymap, clock, wall)
@@ -173,7 +176,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         return self._all_loaded.is_set()
 
     def on_mount(self) -> None:
-        self._event_loop = asyncio.get_running_loop()
+        self._event_loop, self._own_context = asyncio.get_running_loop(), copy_context()
         self.main.prompt.suggestions.commands = self.program.commands  # for names typed before the rest is loaded
         self.call_after_refresh(lambda: self.run_worker(self._load(), group="session"))
 
@@ -369,14 +372,14 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         """End with this exit code within the time that a signal leaves. For signal handlers."""
         if self._event_loop is not None:
             end = self._shut_down(code, SIGNAL_TIME)
-            self._event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
+            self._event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"), context=self._own_context)
 
     def cancel_soon(self) -> None:
         """Act as Ctrl+C, once everything is loaded. For signal handlers."""
         if not self.loaded:
             self._early_cancels += 1
         elif self._event_loop is not None and not self._event_loop.is_closed():
-            self._event_loop.call_soon_threadsafe(self.action_cancel)
+            self._event_loop.call_soon_threadsafe(self.action_cancel, context=self._own_context)
 
     def _spares(self, _error: Exception) -> bool:
         """Continue after an exception whose cause is a replaced installation: what was to be loaded fails, the rest and

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
 
 import pytest
+from textual._context import active_app
 
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ReplyPermission, RunShell, Submit
@@ -108,6 +109,28 @@ async def test_ctrl_c_before_everything_is_loaded_acts_once_it_is(
         finally:
             may_load.set()
         await it.until(lambda: it.app.return_code == 0 and not it.app.is_running)
+
+
+@pytest.mark.parametrize("code", [None, 143])
+async def test_what_a_signal_asks_for_runs_where_timers_find_the_app(
+    monkeypatch: pytest.MonkeyPatch, code: int | None
+) -> None:
+    found: list[object] = []
+    async with running() as it:
+        await it.until(lambda: it.app.loaded)
+        name = "action_cancel" if code is None else "run_worker"
+        monkeypatch.setattr(it.app, name, lambda *work, **_: [found.append(active_app.get(None)), *map(closed, work)])
+        ask = it.app.cancel_soon if code is None else lambda: it.app.end_soon(143)
+        thread = threading.Thread(target=ask)  # as the watch of signals is one
+        thread.start()
+        await it.until(lambda: bool(found))
+        thread.join()
+        monkeypatch.undo()
+        assert found == [it.app]
+
+
+def closed(work: Coroutine[object, object, object]) -> None:
+    work.close()
 
 
 async def test_what_follows_a_new_conversation_at_once_belongs_to_it() -> None:
