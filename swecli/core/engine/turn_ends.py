@@ -8,7 +8,7 @@ from swecli.core.engine.model_call import speaker, why_not_again
 from swecli.core.llm.remedies import GO_ON_LATER
 from swecli.core.llm.types import ModelInfo, ProviderError
 from swecli.core.protocol.events import ANSWER_CUT
-from swecli.core.protocol.messages import Message
+from swecli.core.protocol.messages import CUT_BY_SWECLI, Message
 
 
 def failed(error: ProviderError, info: ModelInfo) -> TurnStopped:
@@ -30,7 +30,10 @@ def ended_by(message: Message) -> TurnStopped:
 
 
 def last_word(message: Message) -> str:
-    kind = message.response.stop.kind if message.response else None
+    stop = message.response.stop if message.response else None
+    if stop is not None and stop.raw == CUT_BY_SWECLI:  # continuing would hardly give more
+        return f"{stop.detail}, so swecli cut it"
+    kind = stop.kind if stop is not None else None
     return _STOP_REASONS.get(kind or "end", "")
 
 

@@ -552,8 +552,8 @@ class HttpModelClient:
                         watchdog.end_soon()
                 period = next((period for event in events if (period := endless.feed(event))), "")
                 if (period or decoder.answer.size > longest) and not decoder.closed:
-                    events += decoder.cut_off()
                     why = "repeated itself" if period else "did not end"
+                    events += decoder.cut_off(why)
                     yield StreamNotice(f"The answer {why}; swecli cut it after {decoder.answer.size:,} characters.")
                 for event in events:
                     yield event

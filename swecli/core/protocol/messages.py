@@ -205,6 +205,10 @@ class Stop(Struct, frozen=True):
     detail: str | None = None
 
 
+CUT_BY_SWECLI: Final = "swecli_limit"
+"""``raw`` of a stop by swecli itself: the answer repeated itself or did not end, as ``detail`` says."""
+
+
 DropReason = Literal["prefix", "model", "organization", "user"]
 """Why a provider drops a thought that a request sends back: the conversation before it changed, or this model,
 organization or end user may not read it."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from swecli.core.engine.turn_ends import ended_by
 from swecli.core.llm.addresses import normalise
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.exchange_dump import ExchangeDump
@@ -28,6 +29,7 @@ from swecli.core.llm.types import (
     ToolSchema,
     UsageUpdate,
 )
+from swecli.core.protocol.events import ANSWER_CUT
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from tests.core.llm.raw_server import Answer, RawServer, head, say, serve
 from tests.core.llm.wire_cases import find_case
@@ -691,3 +693,9 @@ async def test_an_answer_that_repeats_itself_is_cut_and_said() -> None:
     assert finished.message.response is not None
     assert finished.message.response.stop.kind == "length"
     assert len(finished.message.text) < 20_000
+    ended = ended_by(finished.message)
+    assert (ended.outcome, ended.reason, ended.error_kind) == (
+        "limit",
+        "the answer repeated itself, so swecli cut it",
+        ANSWER_CUT,
+    )

@@ -52,6 +52,7 @@ from swecli.core.llm.types import (
     WebSource,
 )
 from swecli.core.protocol.messages import (
+    CUT_BY_SWECLI,
     DroppedThoughts,
     DropReason,
     Message,
@@ -646,9 +647,10 @@ class Decoder(ABC):
         self.on_whole()
         return self.answer.take_events()
 
-    def cut_off(self) -> list[StreamEvent]:
-        """Cut an answer that exceeds every limit: the received part becomes the whole, as at the output limit."""
-        self.answer.stop("swecli_limit", "length", "the answer did not end")
+    def cut_off(self, why: str) -> list[StreamEvent]:
+        """Cut an answer that exceeds every limit: the received part becomes the whole, as at the output limit. ``why``
+        is what the answer did, for the user."""
+        self.answer.stop(CUT_BY_SWECLI, "length", f"the answer {why}")
         self.answer.complete()
         return self.answer.take_events()
 
