@@ -36,7 +36,7 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
     cwd = session.view.cwd
     blocks: list[DisplayBlock] = []
     undone = done.direction == "undo"
-    brief = bool(done.files) and len(done.files) <= _BRIEF
+    brief = bool(done.files) and len(done.files) <= BRIEF
     if brief:
         blocks.append(TextBlock(f"{_few_words(done, cwd)} · {'/redo' if undone else '/undo'}"))
     elif done.files:
@@ -77,7 +77,7 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
     return CommandResult(tuple(blocks))
 
 
-_BRIEF = 2
+BRIEF = 2
 """Files up to which a result is one line."""
 _EDITS = ("Edit ", "Write ", "Patch ")
 """Words that titles of edits begin with."""

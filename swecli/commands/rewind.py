@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, fixed_words
 from swecli.commands.compaction import priced
-from swecli.commands.files import left_alone
+from swecli.commands.files import BRIEF, left_alone
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Rewind, UndoRewind
@@ -126,7 +126,10 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
     if going:
         rows = tuple((shown_path(file.path, cwd), file.how) for file in going[:_SHOWN])
         more = len(going) - len(rows)
-        blocks.append(TableBlock(("File", "Would be"), rows, f"If you go back: {counted(going)}"))
+        if len(rows) <= BRIEF:
+            blocks.append(TextBlock(f"If you go back: {', '.join(f'{path} {how}' for path, how in rows)}."))
+        else:
+            blocks.append(TableBlock(("File", "Would be"), rows, f"If you go back: {counted(going)}"))
         blocks += [TextBlock(f"and {more:,} more files", "dim")] if more else []
     else:
         blocks.append(TextBlock(files.reason or "No file would change.", "dim"))
