@@ -39,5 +39,9 @@ class ModeChoice:
     def refuse(self, mode: Mode) -> None:
         """Tell the user why a mode is not available."""
         declined = self._policy.trust == "declined"
-        remedy = "Run `swecli permissions trust` and restart swecli." if declined else "/permissions lists it."
+        remedy = (
+            "To trust it: /permissions trust (in a shell: swecli permissions trust)."
+            if declined
+            else "/permissions lists it."
+        )
         self._recorder.emit(Notice(mode_refusal(self._policy, mode), "warning", "session", remedy))

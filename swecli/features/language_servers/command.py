@@ -20,7 +20,7 @@ NONE = (
 )
 UNTRUSTED = (
     "No language server is running: this folder is not trusted, and servers run programs a project names. To "
-    "trust it: swecli permissions trust, then restart swecli."
+    "trust it: /permissions trust."
 )
 _USE = "Use /lsp, or /lsp restart, stop or log NAME."
 

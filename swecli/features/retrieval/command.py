@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from swecli.core.retrieval.retrieve import Retrieval
 
 NONE = (
-    "This folder has no index. swecli indexes folders you trust (swecli permissions trust, then restart), unless "
-    "context.retrieval is false."
+    "This folder has no index. swecli indexes folders you trust (/permissions trust), unless context.retrieval is "
+    "false."
 )
 _SHOWN = 10
 _FEW_FILES = 48

@@ -32,8 +32,10 @@ class ModeChoice:
         skipped = self.refusal(order[0])
 
         def say(waiting: str = "") -> None:
+            about = waiting or ("" if skipped else self.meaning(mode))  # a refusal needs the room of one line
+            label = f"Mode: {mode_label(mode, yolo=yolo)}{f' ({about})' if about else ''}"
             self._screen.activity.flash(
-                f"Mode: {mode_label(mode, yolo=yolo)} ({waiting or self.meaning(mode)}) {skipped}".rstrip(),
+                f"{label}. {skipped}" if skipped else label,
                 holds=(lambda: bool(self._session.state.requests)) if waiting else None,
             )
 
@@ -54,9 +56,9 @@ class ModeChoice:
         present, yolo = self._session.mode, self._yolo
         shown = present and mode_label(present, yolo=yolo)
         choices = [
-            Choice(mode, (label := mode_label(mode, yolo=yolo)), refusal or self.meaning(mode), label == shown)
+            Choice(mode, (label := mode_label(mode, yolo=yolo)), off or self.meaning(mode), label == shown)
             for mode in modes_of(yolo=yolo)
-            for refusal in (self.refusal(mode),)
+            for off in (self.refusal(mode).removeprefix(f"Mode {mode} is "),)  # the row names the mode
         ]
         self._screen.dock.show(Picker("Mode", choices, self.set))
 
