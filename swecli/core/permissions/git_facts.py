@@ -356,7 +356,7 @@ def _config_problem(path: Path, work_tree: Path | None, own: frozenset[_Setting]
                 if not _leads_to(setting.value, path.parent, work_tree):
                     return "sets core.worktree to another folder"
             elif not _harmless(setting) and setting not in own:
-                return f"sets {section}.{key}, which may not be harmless"
+                return f"sets {section}.{key}"
     except _UnclearError as error:
         return str(error)
     return None

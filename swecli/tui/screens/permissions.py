@@ -73,7 +73,7 @@ class PermissionsPage(ListPage):
             except RuleError as error:
                 return (TextBlock(f"Not a rule yet: {error}.", "warning"),)
         if text:
-            return (TextBlock(f"{text} is neither part of a rule here nor a rule. {_FORMS}", "warning"),)
+            return (TextBlock(f"No rule matches “{text}”. {_FORMS}", "warning"),)
         if self._rules or not self._read_once:
             return ()
         return (

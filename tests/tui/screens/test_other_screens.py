@@ -152,7 +152,7 @@ async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
 async def test_words_that_are_neither_a_rule_nor_part_of_one_are_answered() -> None:
     async with running(**ports(permissions=Permissions())) as it:
         it.app.open_screen("permissions", "nonsense")
-        await it.shows("Permissions · 0 of 4", "nonsense is neither part of a rule here nor a rule", "Edit(/src/**)")
+        await it.shows("Permissions · 0 of 4", "No rule matches “nonsense”.", "Edit(/src/**)")
 
 
 async def test_a_rule_for_a_program_that_starts_others_says_so_before_it_is_added() -> None:

@@ -183,7 +183,7 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
     if table.max is not None and len(operands) > table.max:
         raise UnprovenError(f"{name} may write to its operand number {table.max + 1}")
     if operands and operands[0] in table.refuse:
-        raise UnprovenError(f"{name} {operands[0]} may not be harmless")
+        raise UnprovenError(f"{name} {operands[0]} may change something")
     match table.operands:
         case "none":
             if operands:
