@@ -235,10 +235,12 @@ def _recover(paths: Paths, database: Path) -> Repaired:
         return Repaired("There is no damaged database here.")
     done = [recover(database, one) for one in aside]
     said: list[str] = []
-    added = sum(one.added for one in done)
+    added, grown = sum(one.added for one in done), sum(one.grown for one in done)
     if added:
         said.append("Recovered 1 session." if added == 1 else f"Recovered {added:,} sessions.")
-    elif any(one.found for one in done):
+    if grown:
+        said.append(f"Added what was missing to {'1 session' if grown == 1 else f'{grown:,} sessions'}.")
+    if not added and not grown and any(one.found for one in done):
         said.append("All readable sessions are already here.")
     unreadable = [path.name for path, one in zip(aside, done, strict=True) if not one.found]
     said += [f"{name} has no readable session." for name in unreadable]

@@ -92,8 +92,8 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
             complete = complete and done.complete
         except (OSError, sqlite3.Error) as error:
             text = (
-                f"--repair {name} failed ({error}); nothing was lost. Close other swecli windows in this folder, "
-                "or free disk space"
+                f"--repair {name} failed ({error}); nothing was lost. Do what it says, or else close other swecli "
+                "windows in this folder or free disk space"
             )
             raise StartError(text, ExitCode.FAILURE) from error
     return ExitCode.OK if complete else ExitCode.FAILURE

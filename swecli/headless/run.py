@@ -166,8 +166,9 @@ class HeadlessRun:
                 self._complain("swecli: the end of this conversation could not be stored and is lost")
             elif self._outcome.kept == "aside":
                 self._complain(
-                    "swecli: this conversation is stored beside the session database, whose place was taken; "
-                    "`swecli doctor --repair recover` adds it"
+                    "swecli: this conversation is stored beside the session database, whose place was taken by one "
+                    "that this swecli can't use; once it can (upgrade it if a newer one wrote that), `swecli doctor "
+                    "--repair recover` adds it"
                 )
             if not self._closed_output:
                 self._printer.finish(self._outcome)

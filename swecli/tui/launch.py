@@ -172,8 +172,8 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
 
 NOT_STORED = "This conversation was not stored."
 ASIDE = (
-    "This conversation is stored beside the session database, whose place was taken. Run "
-    "`swecli doctor --repair recover` first, which adds it."
+    "This conversation is stored beside the session database, whose place was taken by one that this swecli can't use. "
+    "Once it can (upgrade it if a newer one wrote that), run `swecli doctor --repair recover` first, which adds it."
 )
 
 

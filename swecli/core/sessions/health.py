@@ -138,12 +138,13 @@ def rebuild_index(path: Path) -> None:
 
 
 class Recovered(Struct, frozen=True):
-    """``found`` sessions are readable in a damaged database, ``added`` of them are new in the present one. ``lost`` are
-    those with events missing from both."""
+    """``found`` sessions are readable in a damaged database, ``added`` of them are new in the present one, which lacked
+    events of ``grown`` others. ``lost`` are those with events missing from both."""
 
     found: int
     added: int
     lost: Sequence[Loss] = ()
+    grown: int = 0
 
 
 def recover(path: Path, damaged: Path) -> Recovered:
@@ -164,16 +165,23 @@ def recover(path: Path, damaged: Path) -> Recovered:
                     connection.execute(statement)
             rescued = bring_over(damaged, connection)
             with _in_place(path) as database, database.write(power_safe=True) as target:
-                before = target.execute("SELECT count(*) FROM sessions").fetchone()[0]
+                before = _events(target)
                 copy_rows(connection, target)
-                after = target.execute("SELECT id FROM sessions").fetchall()
-                whole = {str(session) for (session,) in after} - {loss.session for loss in losses(target)}
+                after = _events(target)
+                whole = after.keys() - {loss.session for loss in losses(target)}
             lost = tuple(loss for loss in rescued.lost if loss.session not in whole)
-            return Recovered(rescued.sessions, len(after) - int(before), lost)
+            grown = sum(after[session] > events for session, events in before.items())
+            return Recovered(rescued.sessions, len(after) - len(before), lost, grown)
     finally:
         for suffix in (*SIDE_FILES, "-journal"):
             with suppress(FileNotFoundError):
                 os.unlink(f"{fresh}{suffix}")
+
+
+def _events(database: sqlite3.Connection) -> dict[str, int]:
+    """The number of events of each session."""
+    counted = "SELECT id, (SELECT count(*) FROM events WHERE session_id = id) FROM sessions"
+    return {str(session): int(events) for session, events in database.execute(counted)}
 
 
 def copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -148,6 +149,19 @@ def test_a_database_without_tables_holds_no_session(tmp_path: Path) -> None:
         os.truncate(path, size)
         health = health_of(path)
         assert (health.sessions, health.damage, health.trouble) == (0, "", "")
+
+
+def test_what_a_session_did_beside_the_database_is_counted(tmp_path: Path) -> None:
+    path, aside = tmp_path / "sessions.db", tmp_path / "sessions.db.corrupt-1"
+    with closing(open_store(path)) as store:
+        session = used(store, "begun")
+    shutil.copy(path, aside)
+    with closing(open_store(aside)) as store:
+        store.append(user_turn(session, 10, "Go on"))
+    assert recover(path, aside) == Recovered(found=1, added=0, grown=1)
+    assert recover(path, aside) == Recovered(found=1, added=0)
+    with closing(open_store(path)) as store:
+        assert max(event.seq for event in store.load(session)) == 12
 
 
 def test_what_was_put_aside_is_brought_over(tmp_path: Path) -> None:
