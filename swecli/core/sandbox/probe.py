@@ -56,6 +56,8 @@ from swecli.core.sandbox.survey import Survey, Surveyor
 from swecli.core.workspace import process_tree as tree
 
 SECONDS = 15.0
+MOST_SURVEYS = 5
+"""Surveys of a probe, while sockets of other programs disappear under it."""
 _CANARIES = """
 import os, socket, sys
 port, mark = int(sys.argv[1]), sys.argv[2]
@@ -110,14 +112,15 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
         ):
             server.setblocking(False)
             surveyor = Surveyor((str(base / "work"),), "")
-            survey = without_refused_sockets(surveyor.survey(), request.options)
-            request = replace(request, roots=(str(base / "work"),), found=survey)
-            result = _run(request, start, base, server, service)
-            missing = [path for path in request.found.sockets if path in result.reason and not os.path.lexists(path)]
-            if result.works or not missing:
-                return result
-            # Another program's socket disappeared between survey and mount: survey again, once.
-            return _run(replace(request, found=surveyor.survey()), start, base, server, service)
+            result = ProbeResult(False)
+            for _ in range(MOST_SURVEYS):
+                survey = without_refused_sockets(surveyor.survey(), request.options)
+                result = _run(replace(request, roots=(str(base / "work"),), found=survey), start, base, server, service)
+                missing = [path for path in survey.sockets if path in result.reason and not os.path.lexists(path)]
+                if result.works or not missing:
+                    break
+                # Another program's socket disappeared between survey and mount.
+            return result
     except OSError as error:
         return ProbeResult(
             False, reason=f"cannot set up the probe: {error.strerror or error}: {error.filename or folder}"

@@ -95,14 +95,22 @@ def test_a_socket_that_goes_away_while_the_probe_is_set_up_is_looked_for_again(g
     real = shutil.which("bwrap")
     if real is None or full(grounds).state.level != "full":
         pytest.skip("no full sandbox here")
-    with tempfile.TemporaryDirectory(prefix="sw") as folder, socket.socket(socket.AF_UNIX) as service:
-        path = f"{os.path.realpath(folder)}/s"
-        service.bind(path)
-        service.listen()
-        gone = f'if [ -S {path} ]; then /bin/rm {path}; echo "bwrap: Can\'t find source path {path}" >&2; exit 1; fi'
+    with (
+        tempfile.TemporaryDirectory(prefix="sw") as folder,
+        socket.socket(socket.AF_UNIX) as one,
+        socket.socket(socket.AF_UNIX) as other,
+    ):
+        paths = [f"{os.path.realpath(folder)}/{name}" for name in "st"]
+        for service, path in zip((one, other), paths, strict=True):
+            service.bind(path)
+            service.listen()
+        gone = "\n".join(
+            f'if [ -S {path} ]; then /bin/rm {path}; echo "bwrap: Can\'t find source path {path}" >&2; exit 1; fi'
+            for path in paths
+        )
         options = SandboxOptions(mode="on", unix_sockets=True)  # otherwise none is masked
         sandbox = grounds.sandbox(path=fake(grounds, f'{gone}\nexec {real} "$@"'), options=options)
-        assert (sandbox.check().layer, os.path.lexists(path)) == ("bwrap", False)
+        assert (sandbox.check().layer, *map(os.path.lexists, paths)) == ("bwrap", False, False)
 
 
 @pytest.mark.usefixtures("no_landlock")
