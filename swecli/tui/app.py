@@ -155,8 +155,8 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         self.failure: StartError | None = None
         """Why the session could not be opened."""
         self.defect: BaseException | None = None
-        compat.keep_handling(self._spares)
         """Exception that ended the program."""
+        compat.keep_handling(self._spares)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         filters = super().get_line_filters()
@@ -381,16 +381,16 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         elif self._event_loop is not None and not self._event_loop.is_closed():
             self._event_loop.call_soon_threadsafe(self.action_cancel, context=self._own_context)
 
-    def _spares(self, _error: Exception) -> bool:
-        """Continue after an exception whose cause is a replaced installation: what was to be loaded fails, the rest and
-        the conversation do not."""
+    def _spares(self) -> bool:
+        """Whether to continue after an exception, because its cause is a replaced installation: what was to be loaded
+        fails, the rest and the conversation do not."""
         if not replaced():
             return False
         self.main.activity.flash(FILES_REPLACED, FILES_REPLACED_SHOWN)
         return True
 
     def _handle_exception(self, error: Exception) -> None:
-        if self._spares(error):
+        if self._spares():
             return
         self.defect = self.defect or (error.error if isinstance(error, WorkerFailed) else error)
         compat.stop_after_defect(self, self.defect)

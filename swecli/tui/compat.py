@@ -198,8 +198,8 @@ def stop_after_defect(app: App[Any], error: BaseException) -> None:
     app._close_messages_no_wait()  # pyright: ignore[reportPrivateUsage] - the same
 
 
-def keep_handling(spares: Callable[[Exception], bool]) -> None:
-    """Let widgets and the app take further messages after an exception that ``spares`` returns True for. Textual ends
+def keep_handling(spares: Callable[[], bool]) -> None:
+    """Let widgets and the app take further messages after an exception if ``spares`` then returns True. Textual ends
     the loop in which it was raised."""
     dispatch = getattr(MessagePump, "_dispatch_message", None)
     dispatch = getattr(dispatch, "_whole", dispatch)
@@ -209,8 +209,8 @@ def keep_handling(spares: Callable[[Exception], bool]) -> None:
     async def spared(self: MessagePump, message: Message) -> None:
         try:
             await dispatch(self, message)
-        except Exception as error:
-            if not spares(error):
+        except Exception:
+            if not spares():
                 raise
 
     spared._whole = dispatch  # pyright: ignore[reportFunctionMemberAccess] - so that the next app wraps it anew
