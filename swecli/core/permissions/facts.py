@@ -693,12 +693,13 @@ def _git_object(line: str) -> GitObject | None:
     return GitObject("missing") if line.endswith(" missing") else None
 
 
-_ALLOW_MISSING: Any = getattr(os.path, "ALLOW_MISSING", False)
+_ALLOW_MISSING: Any = getattr(os.path, "ALLOW_MISSING", True)
+"""Without this value, being strict about what is missing as well, and then looking again, comes to the same."""
 
 
 def _real(path: str) -> str:
     """The path with links followed, up to a link that may not be read, such as those in ``/proc`` of another user's
-    process: whatever it names lies behind that link. (Python 3.14 would go on behind it as if it were a folder, unless
+    process: whatever it names lies behind that link. (Python 3.13 would go on behind it as if it were a folder, unless
     told to ignore nothing but what is missing.)
 
     Most paths have no link: one look at each name on the way shows that in less time."""
