@@ -336,13 +336,7 @@ class _Reader(WordReader):
             if self.at_end or self.peek() in ";\n":
                 break
             words += self.words()
-        if self.peek() == ";":
-            self.at += 1
-        self._gap()
-        self._expect("do")
-        body = self.script(frozenset(("done",)))
-        self._expect("done")
-        return For(name.group(), tuple(words), body, self._redirects())
+        return For(name.group(), tuple(words), self._loop_body(), self._redirects())
 
     def _counted(self) -> Group:
         """``for ((start; condition; step))`` as what it amounts to, a start and a ``while``."""
@@ -353,6 +347,11 @@ class _Reader(WordReader):
         self.at += 1
         step = self.calculation("))")
         self.at += 2
+        loop = While(script_of(condition), self._loop_body(), (), step=step)
+        return Group(Script((*script_of(start).items, *script_of(loop).items)), False, self._redirects())
+
+    def _loop_body(self) -> Script:
+        """From the end of a loop's head, with or without a semicolon, behind ``done``."""
         self.blanks()
         if self.peek() == ";":
             self.at += 1
@@ -360,8 +359,7 @@ class _Reader(WordReader):
         self._expect("do")
         body = self.script(frozenset(("done",)))
         self._expect("done")
-        loop = While(script_of(condition), body, (), step=step)
-        return Group(Script((*script_of(start).items, *script_of(loop).items)), False, self._redirects())
+        return body
 
     def _while(self) -> While:
         until = self._keyword() == "until"
