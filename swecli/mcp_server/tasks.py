@@ -156,7 +156,6 @@ class Task:
         """Rejected calls of earlier tasks."""
         self._reasons: dict[str, str] = {}
         """Reasons for refusing calls without asking the user."""
-        self._seen = 0
         self._taken_seq = session.view.published_seq
         self._news = asyncio.Event()
         """Set and replaced at each event."""
@@ -197,8 +196,8 @@ class Task:
         while self.working:
             await self.moved()
             view = self.session.view
-            idle = not view.busy and self._taken_seq == view.newest_seq and seen == self._seen
-            quiet, seen = (quiet + 1 if idle else 0), self._seen
+            idle = not view.busy and seen == self._taken_seq == view.newest_seq
+            quiet, seen = (quiet + 1 if idle else 0), self._taken_seq
             if self.working and (quiet >= MOST_QUIET or self._follower.done()):
                 self.fail(self._trouble or "the task ended without a result; the log has details")
 
@@ -256,7 +255,6 @@ class Task:
 
     async def _follow(self) -> None:
         async for event in self._events:
-            self._seen += 1
             self._take(event)
             self._taken_seq = max(self._taken_seq, event.seq)
             self._tell()
