@@ -560,7 +560,8 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         suggestion, draft = self.session.suggestion, self.main.prompt.editor.text
         if suggestion is None and not draft.startswith("!"):
             return ""
-        from swecli.tui.context_line import shell_words, suggestion_words
+        from swecli.tui.context_line import suggestion_words
+        from swecli.tui.shell_lines import shell_words
 
         if suggestion is None:
             return shell_words(draft)

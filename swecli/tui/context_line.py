@@ -1,4 +1,4 @@
-"""Text above the prompt: a forecast of the next request, what a shell command does, or a suggestion."""
+"""Text above the prompt: a forecast of the next request, or a suggestion."""
 
 from __future__ import annotations
 
@@ -66,13 +66,6 @@ def next_change(forecast: Forecast) -> float | None:
     if not left:
         return None
     return left - COUNTDOWN if left > COUNTDOWN else left % 1.0 or 1.0
-
-
-def shell_words(draft: str) -> str:
-    """What happens to a draft that is a shell command."""
-    if draft.startswith("!!"):
-        return "runs in your shell with the whole terminal; the model sees the output"
-    return "runs in your shell; the model sees the output · !! gets the whole terminal"
 
 
 def suggestion_words(body: ContextSuggested, take: str, silence: str, width: int) -> str:

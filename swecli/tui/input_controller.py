@@ -1,123 +1,31 @@
-"""Interpretation of a submitted line: a message, a slash command, or the user's own shell command."""
+"""Execution of submitted lines, in order."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from swecli.commands.base import SHELL_USE, CommandResult, Screen, SlashCommand, run_command
+from swecli.commands.base import CommandResult, Screen, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.commands import RunShell, Steer, Submit
+from swecli.core.protocol.commands import Steer, Submit
 from swecli.safe_text import safe_line
 from swecli.tui.clipboard import Copier
-from swecli.tui.dock.confirm import ask_large, ask_note, put_offer
+from swecli.tui.dock.confirm import put_offer
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.model_choice import ModelChoice
 from swecli.tui.prompt.command_table import CommandTable
 from swecli.tui.session_controller import SessionController
+from swecli.tui.submission import Note, NotSent, Say, Shell, interpret, needs_rest, needs_session, sends
 
 if TYPE_CHECKING:
     from textual.timer import Timer
     from textual.worker import Worker
 
-    from swecli.commands.registry import CommandCall
     from swecli.core.engine.session import Session
     from swecli.core.protocol.events import TurnEnded
     from swecli.tui.prompt.editor import PromptEditor
-
-
-class Say(Struct, frozen=True):
-    text: str
-
-
-class Note(Struct, frozen=True):
-    """A line for the instructions, unless the user sends it as a message after all."""
-
-    line: str
-
-
-class Shell(Struct, frozen=True):
-    """A shell command; ``in_terminal``: the user asked for the whole terminal."""
-
-    command: str
-    in_terminal: bool = False
-
-
-class NotSent(Struct, frozen=True):
-    """Input that can't be sent, such as an unknown command; ``message`` says why."""
-
-    message: str
-
-
-Submission: TypeAlias = "Say | Note | Shell | CommandCall | NotSent | None"
-"""None for an empty line."""
-
-
-def interpret(text: str, commands: Callable[[], Sequence[SlashCommand]], *, bare: bool = True) -> Submission:
-    """Interpret ``text``, which needs ``commands`` only if it begins with a slash; ``bare``: nothing is attached."""
-    from swecli.commands.screens import QUIT_WORDS
-
-    stripped = text.strip()
-    if not stripped:
-        return None
-    if stripped == "?":
-        stripped = "/help"
-    elif bare and stripped.lower() in QUIT_WORDS:
-        stripped = "/quit"
-    if stripped.startswith("!"):
-        command = stripped.lstrip("!").strip()
-        return Shell(command, stripped.startswith("!!")) if command else NotSent(SHELL_USE)
-    if bare and stripped.startswith("#"):
-        from swecli.commands.instructions import note_of
-
-        line = note_of(stripped)
-        return Note(line) if line else Say(text)
-    if not stripped.startswith("/"):
-        return Say(text)
-    from swecli.commands.registry import UnknownCommand, parse  # imports every command
-
-    parsed = parse(stripped, commands())
-    if isinstance(parsed, UnknownCommand):
-        return NotSent(parsed.message)
-    return parsed or Say(text)
-
-
-def _needs_session(meaning: Submission) -> bool:
-    match meaning:
-        case None | NotSent():
-            return False
-        case Say() | Note() | Shell():
-            return True
-        case _:
-            return meaning.command.name != "quit"
-
-
-def _needs_rest(meaning: Submission) -> bool:
-    """Whether a line cannot run during a turn: a command for the shell, a note, some slash commands."""
-    match meaning:
-        case Note() | Shell():
-            return True
-        case None | NotSent() | Say():
-            return False
-        case _:
-            return meaning.command.needs_rest(meaning.arguments)
-
-
-def _sends(meaning: Submission) -> bool:
-    """Whether it sends a message, maybe that of one's own command."""
-    match meaning:
-        case Say():
-            return True
-        case None | Note() | Shell() | NotSent():
-            return False
-        case _:
-            return meaning.command.own
 
 
 TYPING = 1.5
@@ -177,11 +85,11 @@ class InputController:
         session, bare = self._session, not message.pastes and not message.images
         meaning = interpret(message.text, self._commands.all, bare=bare)
         behind = bool(session.later.lines) and not waited
-        if behind and (_sends(meaning) or _needs_rest(meaning)):
+        if behind and (sends(meaning) or needs_rest(meaning)):
             self._wait(message, most)
             return False
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
-        early = session.port is None and (unknown or _needs_session(meaning))
+        early = session.port is None and (unknown or needs_session(meaning))
         if early:
             opening = "The session is still opening; your input is queued"
             self._screen.activity.flash(opening, holds=lambda: session.port is None)
@@ -196,20 +104,20 @@ class InputController:
                         await session.port.extensions_settled()
                     await self.own_commands()
                     meaning = interpret(message.text, self._commands.all)
-                if behind and (_sends(meaning) or _needs_rest(meaning)):
+                if behind and (sends(meaning) or needs_rest(meaning)):
                     self._wait(message, most)
                     return False
-            if not early and not isinstance(meaning, Say) and _needs_rest(meaning) and session.busy:
+            if not early and not isinstance(meaning, Say) and needs_rest(meaning) and session.busy:
                 self._wait(message, most, first=waited)
                 return False
             async with self._weighing:
-                if session.port is None and _needs_session(meaning):  # an earlier line replaced it
+                if session.port is None and needs_session(meaning):  # an earlier line replaced it
                     await session.opened()
                 if isinstance(meaning, Say | Note):
                     await self._say(message, meaning, most)
                     if early and session.view is not None and session.view.model is not None:
                         await session.begun()  # a command's output belongs below the earlier message
-            holds = early and not waited and not isinstance(meaning, Say | Note) and _needs_rest(meaning)
+            holds = early and not waited and not isinstance(meaning, Say | Note) and needs_rest(meaning)
             if holds:
                 if await self._halted(message.text.strip()):
                     return False
@@ -218,7 +126,9 @@ class InputController:
                 case None | Say() | Note():
                     pass
                 case Shell():
-                    await self._run_shell(meaning)
+                    from swecli.tui.shell_lines import run_shell
+
+                    await run_shell(self._screen, session, meaning, self.key_variables)
                 case NotSent(why):
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
@@ -293,95 +203,21 @@ class InputController:
             editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
             self._models.connect(waits=True)
             return
-        if isinstance(meaning, Note) and await self._noted(message.text, meaning.line):
-            return
+        if isinstance(meaning, Note):
+            from swecli.tui.remembering import remembered
+
+            if await remembered(self._screen, session, message.text, meaning.line):
+                return
         text, mentions = message.text, None
         if message.pastes or message.images or "@" in text:
-            lightened = await self._lightened(message, most)
-            if lightened is None:
+            from swecli.tui.large_messages import lightened
+
+            sent = await lightened(self._screen, session, message, most)
+            if sent is None:
                 return
-            text, mentions = lightened
+            text, mentions = sent
         steers = session.state.busy and not message.queue and not message.images
         session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
-
-    async def _noted(self, text: str, note: str) -> bool:
-        """Add a line that begins with ``#`` to the instructions that the user chooses; False if it is a message."""
-        from swecli.commands.instructions import instructions_file, remember
-        from swecli.core.config.paths import user_paths
-        from swecli.tui.greeting import short
-
-        port = self._session.port
-        if port is None:
-            return False
-        folders = {"here": port.view.cwd, "own": user_paths(os.environ).config}
-        names = {key: str(instructions_file(folder)) for key, folder in folders.items()}
-        own = short(Path(names["own"]), os.environ.get("HOME", ""))
-        match await ask_note(self._screen, note, os.path.basename(names["here"]), own):
-            case "here" | "own" as key:
-                writes = key == "here"  # with a call, which appears below the note
-                if writes:
-                    self._screen.transcript.show((), text)
-                result = await remember(port, note, folders[key], own=not writes)
-                self._screen.transcript.show(result.blocks, "" if writes else text)
-            case "send":
-                return False
-            case _:
-                self._screen.prompt.put_back(text)
-        return True
-
-    async def _lightened(
-        self, message: PromptEditor.Submitted, most: float
-    ) -> tuple[str, tuple[str, ...] | None] | None:
-        """The text to send and its mentions. Ask about a message above ``most`` of the window: send it as is, replace
-        pastes by files and mentions by paths, or return it to the prompt (None)."""
-        from swecli.core.workspace.mentions import mentioned, mentioned_by_hand  # not needed by the first frame
-
-        as_it_is = message.text, mentioned_by_hand(message.text, message.typed)
-        words = mentioned(message.typed)
-        if not message.pastes and not message.images and not words:
-            return as_it_is
-        weighed = await self._session.weigh_mentions(words)
-        attaches = sum(mention.tokens > 0 for mention in weighed)
-        from swecli.core.engine.message_weight import all_of
-
-        weight = all_of(self._session.weigh(message.text, len(message.images)), weighed)
-        if weight.share <= most:
-            return as_it_is
-        match await ask_large(self._screen, weight, pastes=bool(message.pastes), mentions=attaches):
-            case "send":
-                return as_it_is
-            case "keep" if self._session.view is not None:
-                from swecli.tui.prompt.attachments import keep_as_files
-
-                cwd = self._session.view.cwd
-                try:
-                    return (await asyncio.to_thread(keep_as_files, message.typed, message.pastes, cwd), ())
-                except OSError as error:
-                    why = error.strerror or str(error)
-                    self._screen.activity.flash(f"Cannot write the file ({why}); nothing was sent", 8.0)
-            case _:
-                self._screen.activity.flash("Not sent; the message is back in the prompt")
-        editor = self._screen.prompt.editor
-        editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
-        return None
-
-    async def _run_shell(self, shell: Shell) -> None:
-        """Run the user's command in the session, or in their terminal if it needs one."""
-        from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
-        from swecli.tui.terminal_programs import needs_terminal
-
-        command, own = shell.command, shell.in_terminal or needs_terminal(shell.command, os.environ)
-        view = self._session.view
-        sent = RunShell(command)
-        if view is not None and own:
-            try:
-                ran = await run_in_terminal(
-                    self._screen.app, command, view.cwd, terminal_environment(os.environ, self.key_variables)
-                )
-                sent = RunShell(command, ran.output, ran.exit_status, ran.duration)
-            except NoTerminal:
-                pass
-        self._session.send(sent)
 
     async def _run(self, command: SlashCommand, arguments: str, *, waited: bool) -> bool:
         """Run a slash command. One that ``waited`` does what it would offer if its words name that: the user may be

@@ -39,9 +39,9 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.core.protocol.request_events import Question
 from swecli.tui import connect, keymap, session_state, status_bar
-from swecli.tui.input_controller import NotSent, Say, Shell, interpret
 from swecli.tui.keymap import KeyContext
 from swecli.tui.session_state import UiState
+from swecli.tui.submission import NotSent, Say, Shell, interpret
 
 
 def state_after(*bodies: Body) -> UiState:
