@@ -398,10 +398,12 @@ def _lines(text: str) -> list[str]:
 
 
 class ChangePlan(Struct, frozen=True):
-    """The changes of one call. ``lines`` are the known line numbers of the old text where edits begin."""
+    """The changes of one call. ``lines`` are the known line numbers of the old text where edits begin, ``difference``
+    what the model quoted in another form than the file has."""
 
     changes: tuple[FileChange, ...]
     lines: tuple[int, ...] = ()
+    difference: str = ""
 
 
 class ChangeTool(Tool[P]):
@@ -642,13 +644,15 @@ class EditFile(ChangeTool[EditFileParams]):
             longest = max((replacement.old for replacement in params.replacements), key=lambda old: old.count("\n"))
             raise stale_edit(path, file.text, state.sha256, sorted(edited.lines), longest, ctx)
         changes = chosen([FileChange(path, data, edited.data, state)], ctx)
-        return ChangePlan(tuple(changes), () if ctx.choices else edited.lines)
+        return ChangePlan(tuple(changes), () if ctx.choices else edited.lines, edited.difference)
 
     def apply(self, plan: ChangePlan, ctx: ToolContext) -> ToolOutcome:
         (change,) = plan.changes
         changed = write(change, ctx)
         detail = change.detail
         text = f"Edited {ctx.display(change.path)}{_where(plan.lines)} ({detail})."
+        if plan.difference:
+            text += f" old_string had other {plan.difference} than the file; the file's form was kept."
         return ToolOutcome(text, (change.block(ctx),), detail, changed=(changed,))
 
 

@@ -1,7 +1,8 @@
 """Replacing a string in a file so that only the matched bytes change.
 
-Matching is exact with one exception: LF in the searched string also matches CRLF in the file, because models see files
-with LF. The new string then takes the line ends of its place.
+Matching is exact, but LF in the searched string also matches CRLF in the file, because models see files with LF; the
+new string then takes the line ends of its place. Where nothing matches, the only text that is the same but for white
+space or typography is taken (``other_form.py``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct
 
+from swecli.core.workspace.other_form import in_other_form, plain
 from swecli.core.workspace.text_file import TextFile
 from swecli.lazy_pattern import lazy_pattern
 
@@ -30,7 +32,6 @@ _LEFT_OUT = lazy_pattern(
     r"[ \t]*(?:\*/\}?|-->)?[ \t]*"
 )
 """A line that stands for others: "# ... existing code ..."."""
-_QUOTES = str.maketrans({"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-", "\u00a0": " "})
 
 _MAX_LINES = 50_000
 _MAX_LINE = 400
@@ -103,7 +104,7 @@ def left_out(line: str) -> bool:
 
 def _form(line: str) -> str:
     """The line without details that vary easily: white space, quotes, dashes, Unicode form."""
-    return "".join(unicodedata.normalize("NFC", line).translate(_QUOTES).split())
+    return "".join(plain(unicodedata.normalize("NFC", line)).split())
 
 
 def _trimmed(asked: Sequence[str]) -> tuple[int, list[str]]:
@@ -208,7 +209,7 @@ def _kind(have: str, want: str) -> str:
         return "indentation" + (" (the file uses tabs)" if tabs and not want.startswith("\t") else "")
     if "".join(have.split()) == "".join(want.split()):
         return "white space inside the line"
-    if have.translate(_QUOTES).split() == want.translate(_QUOTES).split():
+    if plain(have).split() == plain(want).split():
         return "typographic quotes or dashes"
     if _form(have) == _form(want):
         return "typographic or composed characters"
@@ -235,11 +236,13 @@ class EditError(Exception):
 
 
 class Edited(Struct, frozen=True):
-    """The bytes after the edit. ``lines`` are the line numbers (from 1) of the matches in the old text."""
+    """The bytes after the edit. ``lines`` are the line numbers (from 1) of the matches in the old text, ``difference``
+    what the searched string had in another form than the file."""
 
     data: bytes
     count: int
     lines: tuple[int, ...]
+    difference: str = ""
 
 
 class Replacement(Struct, frozen=True):
@@ -276,7 +279,7 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
         return Edited(file.bom + _encode(file, new), 1, (1,))
     spans = _find(file.text, old, overlapping=not replace_all)
     if not spans:
-        raise EditError(explain_miss(file.text, old) + _made_before(file.text, new))
+        return _in_other_form(file, old, new, replace_all=replace_all)
     if not replace_all and len(spans) > 1:
         raise EditError(_ambiguous(file.text, spans))
     breaks = _line_breaks(file.text)
@@ -284,6 +287,26 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
     if data == file.raw:
         raise EditError("The edit would change nothing: the file keeps its line endings.")
     return Edited(data, len(spans), tuple(_line_of(file.text, spans)))
+
+
+def _in_other_form(file: TextFile, old: str, new: str, *, replace_all: bool) -> Edited:
+    """The edit of the only place that is ``old`` but for its form.
+
+    Raises:
+        EditError: there is no such place, or several; all were meant; or ``new`` is there already.
+    """
+    made_before = _made_before(file.text, new)
+    pairs = _pair_positions(file.text)
+    folded = file.text.replace("\r\n", "\n")
+    place = in_other_form(folded, old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
+    if place is None or replace_all or made_before:
+        raise EditError(explain_miss(file.text, old) + made_before)
+    span = _Span(place.start + bisect_left(pairs, place.start), place.end + bisect_left(pairs, place.end))
+    text = _with_line_ends(file.text, _line_breaks(file.text), span, old, place.text)
+    data = splice(file, [(span.start, span.end, text)])
+    if data == file.raw:
+        raise EditError("The edit would change nothing: the file keeps its form.")
+    return Edited(data, 1, tuple(_line_of(file.text, [span])), place.difference)
 
 
 def replace_all_of(file: TextFile, edits: Sequence[Replacement]) -> Edited:
@@ -295,7 +318,7 @@ def replace_all_of(file: TextFile, edits: Sequence[Replacement]) -> Edited:
     """
     if len(edits) == 1:
         return replace_string(file, edits[0].old, edits[0].new, replace_all=edits[0].every)
-    count, lines, now = 0, list[int](), file
+    count, lines, now, differences = 0, list[int](), file, list[str]()
     for number, edit in enumerate(edits, 1):
         try:
             done = replace_string(now, edit.old, edit.new, replace_all=edit.every)
@@ -303,10 +326,11 @@ def replace_all_of(file: TextFile, edits: Sequence[Replacement]) -> Edited:
             raise EditError(f"Edit {number} of {len(edits)}: {error} No edit was made.") from error
         count += done.count
         lines.append(done.lines[0])
+        differences += [done.difference] if done.difference and done.difference not in differences else []
         now = now.holding(done.data)
     if now.raw == file.raw:
         raise EditError("Together the edits would change nothing.")
-    return Edited(now.raw, count, tuple(lines))
+    return Edited(now.raw, count, tuple(lines), " and ".join(differences))
 
 
 def _find(text: str, old: str, *, overlapping: bool) -> list[_Span]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from swecli.core.workspace.edit import EditError, explain_miss, splice
+from swecli.core.workspace.other_form import margin_of, plain_line
 from swecli.core.workspace.text_file import TextFile
 from swecli.lazy_pattern import lazy_pattern
 
@@ -206,23 +206,9 @@ def _chunk(headers: list[str], lines: list[tuple[Sign, str]], *, at_end: bool = 
     return Chunk(tuple(headers), tuple(lines), at_end, at)
 
 
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("‐‑‒–—―−", "-"),
-        **dict.fromkeys("‘’‚‛", "'"),
-        **dict.fromkeys("“”„‟", '"'),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "),
-    }
-)
-
-
-def _plain(line: str) -> str:
-    return unicodedata.normalize("NFC", line).translate(_PLAIN).strip()
-
-
 _SHOWN = 8
 """Most line numbers in an error."""
-_FORMS: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip, _plain)
+_FORMS: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip, plain_line)
 """Forms in which lines are compared, strictest first."""
 
 Piece = tuple[int, int, str]
@@ -330,12 +316,15 @@ class _Lines:
         return []
 
     def pieces(self, chunk: Chunk, start: int, taken: int) -> list[Piece]:
-        """Replacements as characters ``start`` to ``end`` and the new text."""
+        """Replacements as characters ``start`` to ``end`` and the new text, indented as the lines around it are in the
+        file."""
         made: list[Piece] = []
+        pairs = list(zip(self.texts[start : start + taken], chunk.old, strict=False))
         at, begin, added = start, start, list[str]()
         for sign, text in (*chunk.lines, (" ", None)):
             if sign == "+" and text is not None:
-                added.append(text)
+                margin = margin_of(pairs, text, whole=True)
+                added.append(text if margin is None else margin + text.lstrip())
             elif sign == "-":
                 at += 1
             else:

@@ -58,6 +58,8 @@ EDITS: tuple[tuple[str, bytes, str, str, bytes], ...] = (
     ("all of the file", b"a\r\nb\r\n", "a\nb\n", "c\n", b"c\r\n"),
     ("the first of a long file", BIG, "line 0\nline 1\n", "x\n", b"x\r\n" + BIG[len(b"line 0\r\nline 1\r\n") :]),
     ("an empty file", b"", "", "a\n", b"a\n"),
+    ("tabs quoted as spaces", b"if a:\r\n\tx = 1\r\n", "    x = 1", "    x = 2\n    y", b"if a:\r\n\tx = 2\r\n\ty\r\n"),
+    ("typographic quotes quoted as plain", "it’s a\n".encode(), "it's a", "it's b", "it’s b\n".encode()),
 )
 
 
@@ -72,8 +74,8 @@ REFUSED: tuple[tuple[str, bytes, dict[str, object], str], ...] = (
     ("overlapping places", b"aaa\n", {"old_string": "aa", "new_string": "b"}, "matches 2 places"),
     ("places across line ends", b"\n\n\n", {"old_string": "\n\n", "new_string": "x"}, "matches 2 places"),
     ("not there", b"alpha\n", {"old_string": "beta", "new_string": "x"}, "not found"),
-    ("other indentation", b"\tx = 1\n", {"old_string": "    x = 1", "new_string": "y"}, "indentation"),
-    ("typographic quotes", "it’s\n".encode(), {"old_string": "it's", "new_string": "y"}, "typographic"),
+    ("other indentation twice", b"\tx = 1\n\tx = 1\n", {"old_string": "    x = 1", "new_string": "y"}, "indentation"),
+    ("typographic quotes twice", "it’s\nit’s\n".encode(), {"old_string": "it's", "new_string": "y"}, "typographic"),
     ("nothing to do", b"a\n", {"old_string": "a", "new_string": "a"}, "the same"),
     ("empty in a full file", b"a\n", {"old_string": "", "new_string": "b"}, "not"),
     ("a character that Latin-1 lacks", b"caf\xe9\n", {"old_string": "caf", "new_string": "→"}, "cannot represent"),
