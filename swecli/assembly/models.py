@@ -24,7 +24,8 @@ from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise,
 from swecli.core.llm.cache_lifetime import cheapest, lifetime
 from swecli.core.llm.capabilities import CapabilitySource, capability_sources
 from swecli.core.llm.catalog import PriceList, load_catalog, read_prices, utc_now
-from swecli.core.llm.client import ClientConfig, HttpModelClient
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.model_names import NamedModel, chatting, does_chat, find_model, likeliest_first

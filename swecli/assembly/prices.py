@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from swecli.core.config.settings import Settings
 from swecli.core.llm.addresses import host_of, is_loopback
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, read_prices, utc_now, with_searches
-from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.providers import known_providers
 from swecli.core.llm.windows import LOCAL_PROVIDERS
 from swecli.core.protocol.messages import Usage

@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.llm.addresses import is_local
-from swecli.core.llm.client import ClientConfig, HttpModelClient
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.refused_fields import PATH_ABSENCE, RefusedFields, refusal_place

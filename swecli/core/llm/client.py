@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.images import REDUCER, reduces
-from swecli.core.llm.addresses import is_local, without_password
+from swecli.core.llm.addresses import is_local
 from swecli.core.llm.adjustments import Adjustment, adjust, find_adjustment
 from swecli.core.llm.answer_formats import REFUSED as FORMAT_REFUSED
 from swecli.core.llm.answer_formats import refuses_format
 from swecli.core.llm.bound_thoughts import extends, refused_from
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.endless import EndlessText
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
@@ -28,7 +27,6 @@ from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, Tran
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.quarantine import Quarantine
 from swecli.core.llm.refused_fields import TOOLS_REFUSAL, refused_field, without_field
-from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.sent_documents import SentDocuments
@@ -41,7 +39,7 @@ from swecli.core.llm.sent_images import (
     refuses_images,
     without_images,
 )
-from swecli.core.llm.transport import ENCODING_HINT, Fetcher, HttpResponse, Timeouts, Transport
+from swecli.core.llm.transport import ENCODING_HINT, Fetcher, HttpResponse, Transport
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -51,9 +49,9 @@ from swecli.core.llm.types import (
     StreamEvent,
     StreamNotice,
 )
+from swecli.core.llm.watchdog import Watchdog
 from swecli.core.llm.web_searches import REFUSED as SEARCH_REFUSED
 from swecli.core.llm.web_searches import obstacle, refuses_search
-from swecli.core.ports import Authorisation
 from swecli.core.protocol.messages import ImagePart, Message, ProviderReport
 from swecli.lazy_pattern import lazy_pattern
 
@@ -73,7 +71,6 @@ def refuses_tools(error: WireError) -> bool:
     return error.kind in ("bad_request", "not_found", "server") and _NO_TOOLS.search(error.words) is not None
 
 
-_T = TypeVar("_T")
 _WITHOUT_FILES = "ollama-chat"
 """The protocol that has no form for a file."""
 CLEARS = "anthropic-messages"
@@ -96,29 +93,6 @@ LARGEST_EVENT = 64_000_000
 """Bytes."""
 _MAX_HTML = 300
 """Characters of a web page after which reading stops."""
-
-
-class ClientConfig(Struct, frozen=True):
-    """A client's configuration. ``base_url`` has no trailing slash and may include a password, and ``headers`` carry
-    the key: representations and messages exclude both."""
-
-    info: ModelInfo
-    target: Target
-    base_url: str
-    headers: Mapping[str, str] = field(default_factory=lambda: {})
-    key_variables: tuple[str, ...] = ()
-    timeouts: Timeouts = Timeouts()
-    key: KeySource = "environment"
-    authorisation: Authorisation | None = None
-    """Adds to the headers of each request."""
-
-    def __repr__(self) -> str:
-        return f"ClientConfig({self.info!r}, {self.shown_url!r})"
-
-    @property
-    def shown_url(self) -> str:
-        """The base URL for messages and files."""
-        return without_password(self.base_url)
 
 
 _NO_NEWS = ProviderReport()
@@ -184,13 +158,7 @@ class HttpModelClient:
         self._told_blind = False
         self._no_format = False
         self._no_search = self._told_search = False
-        self._context = ErrorContext(
-            provider=config.info.provider,
-            model=config.info.name,
-            base_url=config.shown_url,
-            key_variables=config.key_variables,
-            key=config.key,
-        )
+        self._context = config.error_context
 
     @property
     def info(self) -> ModelInfo:
@@ -476,7 +444,7 @@ class HttpModelClient:
 
     async def _attempt(self, wire: WireRequest, request: ModelRequest) -> AsyncGenerator[StreamEvent | _Refused, None]:
         decoder: Decoder | None = None
-        watchdog = _Watchdog(self._config.timeouts)
+        watchdog = Watchdog(self._config.timeouts)
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, encoded(wire.body)
         headers, ended = self.headers(wire), "interrupted"
@@ -513,7 +481,7 @@ class HttpModelClient:
             elif response is not None:
                 await response.close()
 
-    async def _sent(self, watchdog: _Watchdog, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+    async def _sent(self, watchdog: Watchdog, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a request; once more with renewed headers if the server refuses those that changed meanwhile."""
         known = self._config.authorisation
         if known is None:
@@ -533,7 +501,7 @@ class HttpModelClient:
         return replace(error, message=f"the error {trouble}") if trouble else error
 
     async def _decode(
-        self, decoder: Decoder, response: HttpResponse, watchdog: _Watchdog, request: ModelRequest
+        self, decoder: Decoder, response: HttpResponse, watchdog: Watchdog, request: ModelRequest
     ) -> AsyncGenerator[StreamEvent, None]:
         body = BodyParser(response.headers.get("content-type", ""))
         endless, longest = EndlessText.of_answer(self._most_tokens(request)), self._longest(request)
@@ -576,95 +544,3 @@ def _is_reasoning_hidden(decoder: Decoder) -> bool:
     """Whether the model produces hidden reasoning, which may take as long as a first token."""
     last = decoder.answer.last
     return isinstance(last, ReasoningDraft) and not last.chunks
-
-
-class _Watchdog:
-    """Ends a stalled stream. Only time spent waiting for the server counts, and only an event that adds to the answer
-    resets it."""
-
-    def __init__(self, timeouts: Timeouts) -> None:
-        self._limit = self._left = self._first = timeouts.first
-        self._idle = timeouts.idle
-        self._grace = timeouts.grace
-        self._ends_soon = False
-        self.was_enough = False
-        """Whether the stream stalled after a complete answer."""
-        self._begun = False
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-        self._deadline = 0.0
-        self._waiting: asyncio.Task[Any] | None = None
-        """The task that waits, until the deadline."""
-        self._fired = False
-
-    async def piece(self, response: HttpResponse) -> bytes | None:
-        """The next piece of the body; None at its end, or on a stall after ``end_soon``.
-
-        Raises:
-            ProviderError: kind ``stalled``, or the transport's error.
-        """
-        try:
-            return await self.wait(response.read())
-        except ProviderError as error:
-            if error.kind != "stalled" or not self._ends_soon:
-                raise
-            self.was_enough = True
-            return None
-
-    async def wait(self, answer: Awaitable[_T]) -> _T:
-        """The result of ``answer``. One timer serves all waits of a stream, because a long answer has many.
-
-        Raises:
-            ProviderError: kind ``stalled``.
-        """
-        task = asyncio.current_task()
-        if self._left is None or task is None:
-            return await answer
-        start, cancelling = self._loop.time(), task.cancelling()
-        self._waiting, self._deadline, self._fired = task, start + self._left, False
-        self._set_timer()
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            if self._fired and task.uncancel() <= cancelling:
-                raise self._error() from None
-            raise
-        finally:
-            self._waiting = None
-            self._left = max(0.0, self._left - (self._loop.time() - start))
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _set_timer(self) -> None:
-        if self._timer is not None and self._timer.when() > self._deadline:
-            self._timer.cancel()
-            self._timer = None
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._deadline, self._look)
-
-    def _look(self) -> None:
-        """End the wait if its time is over; a later one has moved the deadline."""
-        self._timer = None
-        if self._waiting is not None and self._loop.time() >= self._deadline:
-            self._fired = True
-            self._waiting.cancel()
-        elif self._waiting is not None:
-            self._set_timer()
-
-    def progress(self, silence: bool) -> None:
-        """Reset after an event; ``silence`` is expected next."""
-        self._begun, self._ends_soon = True, False
-        self._limit = self._left = self._first if silence else self._idle
-
-    def end_soon(self) -> None:
-        """Expect only usage and the end of the stream: the model is done."""
-        self._ends_soon = True
-        self._left = self._grace
-
-    def _error(self) -> ProviderError:
-        return ProviderError(
-            "stalled",
-            f"the model sent nothing {'more ' if self._begun else ''}for {self._limit or 0:g} s",
-        )

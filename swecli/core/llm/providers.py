@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, origin_of, without_password
 from swecli.core.llm.cache_lifetime import SECONDS
 from swecli.core.llm.capabilities import find_capabilities
-from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.llm.addresses import host_of, is_local, without_password
-from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.json_values import as_object, as_text, is_list
 from swecli.core.llm.model_listings import (
     LENGTH,

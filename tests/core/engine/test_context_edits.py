@@ -11,7 +11,8 @@ from msgspec import structs
 
 from swecli.commands.context import CONTEXT
 from swecli.commands.requests import WIRE, save_wire
-from swecli.core.llm.client import ClientConfig, HttpModelClient
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import (
     ApplyPlan,

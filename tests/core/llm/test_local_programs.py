@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from swecli.assembly.windows import Windows
-from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.model_listings import EndpointModel, is_known_program
 from swecli.core.llm.providers import Overrides, known_providers, resolve
 from swecli.core.llm.servers import Endpoint, ask_model, find_local_servers

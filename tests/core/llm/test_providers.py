@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from swecli.core.llm.addresses import is_local, normalise
 from swecli.core.llm.catalog import load_catalog
-from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.protocols.registry import PROTOCOLS, decoder_for, request_builder
 from swecli.core.llm.providers import (
     BadModelReference,

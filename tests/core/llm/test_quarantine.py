@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.client import ClientConfig, HttpModelClient
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.protocols.registry import request_builder
 from swecli.core.llm.quarantine import Quarantine

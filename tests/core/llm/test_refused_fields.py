@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.json_values import JsonObject, compact
 from swecli.core.llm.protocols.base import WireRequest
