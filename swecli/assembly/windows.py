@@ -122,7 +122,7 @@ class Windows:
             return
         source = client.info.window_source
         if source == "assumed" or (source == "catalogue" and client.config.target.origin == origin):
-            client.know(replace(client.info, window=window, window_source="endpoint"))
+            client.compatibility.know(replace(client.info, window=window, window_source="endpoint"))
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         """Store the window stated in an error. Returns a sentence for the user, or nothing if it is not new."""
@@ -145,5 +145,5 @@ class Windows:
         info = known.resolve(known.asked, known.learned).info
         if known.stated is not None:
             info = replace(info, window=known.stated, window_source="learned")
-        client.know(info)
+        client.compatibility.know(info)
         return info != before

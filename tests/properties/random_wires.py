@@ -163,7 +163,7 @@ class Journey:
         custom = [ProviderConfig("resp", "openai-responses", f"{self.server.url}/v1", local=True)]
         client = HttpModelClient(resolve(name, self.server.environment(), custom))
         known = replace(client.info, window=WINDOW, max_output=LONGEST_ANSWER, window_source="user", images=True)
-        client.know(known)
+        client.compatibility.know(known)
         return client
 
     async def day(self, turns: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from hashlib import sha256
 
@@ -127,14 +127,14 @@ class Quarantine:
             return ""
         return f"The server rejected the request; swecli repeats it without {named(self._suspects)}: {_why(error)}"
 
-    def settle(self, images: Iterable[ImagePart], *, answered: bool) -> list[str]:
-        """Note the end of a request that had these images as sent: suspects were the cause if it was answered without
-        them. Returns the names of newly refused images."""
+    def settle(self, sent: ModelRequest, *, answered: bool) -> list[str]:
+        """Note the end of a request, as sent: suspects were the cause if it was answered without them. Returns the
+        names of newly refused images."""
         news, self._news = self._news, []
         if answered:
             news += self._suspects if len(self._suspects) == 1 else []
             self._images.update(image.data for image in self._suspects)
-            self._accepted.update(image.data for image in images)
+            self._accepted.update(image.data for image in self._images_of.all_of(sent.messages))
         self._suspects, self._is_repeated = [], False
         return list(map(refusal_name, news)) if answered else []
 

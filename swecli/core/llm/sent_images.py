@@ -10,8 +10,9 @@ from hashlib import sha256
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from swecli.core.images import ImageLimits, dimensions
+from swecli.core.images import REDUCER, ImageLimits, dimensions, reduces
 from swecli.core.llm.errors import WireError
+from swecli.core.llm.per_message import ListPerMessage
 from swecli.core.llm.refused_fields import IMAGE_REFUSAL
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import ImagePart, Message, Part, TextPart, ToolResultPart
@@ -141,6 +142,63 @@ def _sentence(image: ImagePart, reason: str) -> str:
     return f"[The image{name} ({image.media_type}) was left out: {reason}.]"
 
 
+class SentImages:
+    """Decides which images of a conversation one server gets: none if its model is blind, else those within its limits.
+    The answer depends only on the images, so that it is the same in the next request and after a resume."""
+
+    def __init__(self, limits: ImageLimits, *, is_blind: bool) -> None:
+        self._fit = ImageFit(limits)
+        self._is_blind = is_blind
+        self._refuses = False
+        """Whether the server has refused images as such."""
+        self._told: set[str] = set()
+        """Data of the images that the user knows to be left out."""
+        self._told_blind = False
+        self._images = ListPerMessage(images_in)
+
+    def know(self, *, is_blind: bool) -> None:
+        self._is_blind = is_blind or self._refuses
+
+    def apply(self, request: ModelRequest) -> ModelRequest:
+        """The request with sentences in place of the images that the server does not get."""
+        images = self._images.all_of(request.messages)
+        if not images:
+            return request
+        if self._is_blind:
+            return without_images(request)
+        reasons = self._fit.reasons(images)
+        return without_images(request, lambda image: reasons.get(image.data, ""))
+
+    def news(self, request: ModelRequest, refused_earlier: Callable[[ImagePart], bool]) -> list[str]:
+        """A sentence for the user about each reason for which images are left out, once for each image."""
+        images = self._images.all_of(request.messages)
+        if not images:
+            return []
+        if self._is_blind:
+            told, self._told_blind = self._told_blind, True
+            return [] if told else [NOTICE]
+        reasons = self._fit.reasons(images)
+        reasons |= {image.data: f"{REJECTED} in an earlier request" for image in images if refused_earlier(image)}
+        by_reason: dict[str, list[ImagePart]] = {}
+        for image in images:
+            if image.data in reasons and image.data not in self._told:
+                by_reason.setdefault(reasons[image.data], []).append(image)
+        self._told.update(reasons)
+        hint = "" if reduces() else f" ({REDUCER} scales large images down)"
+        return [
+            f"Not sent: {named(images)}: {reason}{'' if reason.startswith(REJECTED) else hint}."
+            for reason, images in by_reason.items()
+        ]
+
+    def take(self, error: WireError, request: ModelRequest) -> str:
+        """Send no images after a complaint that the model takes none. Returns a sentence for the user; empty if the
+        complaint is about something else."""
+        if self._is_blind or not self._images.all_of(request.messages) or not refuses_images(error):
+            return ""
+        self._is_blind = self._refuses = self._told_blind = True
+        return NOTICE
+
+
 class _Sum(Struct, frozen=True):
     """Images of a request together: how many, those longer than ``many_edge``, their base64 characters."""
 
@@ -158,8 +216,7 @@ class _Sum(Struct, frozen=True):
 
 
 class ImageFit:
-    """Which images of a growing conversation fit the limits of one server. The answer depends only on the images, so
-    that it is the same in the next request and after a resume."""
+    """Which images of a growing conversation fit the limits of one server."""
 
     def __init__(self, limits: ImageLimits) -> None:
         self.limits = limits

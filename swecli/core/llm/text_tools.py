@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, compact
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import new_call_id
@@ -47,7 +48,21 @@ _TOOL_NAME = lazy_pattern(
     r"""(?:["'](?:name|tool|tool_name|function)["']\s*:\s*["']|<function=|invoke name="|to=(?:functions\.)?)"""
     r"""([\w.-]{1,100})["'>\s]"""
 )
+_NO_TOOLS = lazy_pattern(
+    r"(?:does not|doesn't) support (?:the use of )?(?:tools?|(?:tool|function)[- ](?:calls?|calling|use))\b"
+    r"|(?:\btools?|(?:tool|function)[- ](?:calls?|calling|use))[`'\"]? (?:is|are) not (?:supported|enabled|available)"
+    r"|(?:\bfunctions|function calling) (?:(?:is|are) )?(?:unsupported|not support)"
+    r"|(?:unsupported|unrecognized|unknown) (?:request )?(?:param|argument|field)[^\n]{0,20}[:'\"` ]tools\b(?!\.)"
+    r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja"
+    r"|cannot use tools with stream",
+    re.IGNORECASE,
+)
 _State = Literal["start", "text", "tag", "fence", "code", "hold"]
+
+
+def refuses_tools(error: WireError) -> bool:
+    """Whether the server reports that the model, as configured, can't be given tools."""
+    return error.kind in ("bad_request", "not_found", "server") and _NO_TOOLS.search(error.words) is not None
 
 
 class TextCallStream:

@@ -87,7 +87,7 @@ class Watchdog:
         elif self._waiting is not None:
             self._set_timer()
 
-    def progress(self, silence: bool) -> None:
+    def progress(self, *, silence: bool) -> None:
         """Reset after an event; ``silence`` is expected next."""
         self._begun, self._ends_soon = True, False
         self._limit = self._left = self._first if silence else self._idle

@@ -29,7 +29,7 @@ def test_a_sentence_takes_the_place_of_each_image() -> None:
 async def test_a_model_that_is_known_to_be_blind_gets_none_and_the_user_is_told_once() -> None:
     async with serve(chat("ok")) as server:
         client = client_of(server)
-        client.know(ModelInfo("mine", "m", 4096, images=False))
+        client.compatibility.know(ModelInfo("mine", "m", 4096, images=False))
         first, second = await ask(client, SEEN), await ask(client, SEEN)
         assert first[0] == StreamNotice(NOTICE)
         assert not any(isinstance(event, StreamNotice) for event in second)

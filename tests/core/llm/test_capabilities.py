@@ -125,7 +125,7 @@ def test_a_field_that_the_server_refused_is_gone() -> None:
 async def test_a_client_keeps_them_when_it_learns_more_about_the_model() -> None:
     client = HttpModelClient(resolve("anthropic/claude-opus-5-5", KEYS))
     try:
-        client.know(client.info)
+        client.compatibility.know(client.info)
         assert client.config.target.capabilities.binding
         assert client.config.target.capabilities == client.info.capabilities
     finally:

@@ -51,7 +51,7 @@ async def test_progress_is_asked_for_where_it_is_known_and_read() -> None:
     async with serve(ANSWER, ANSWER) as server:
         client = HttpModelClient(resolve("mine/m", {}, [ProviderConfig("mine", "openai-chat", server.url, local=True)]))
         events = [event async for event in client.stream(REQUEST)]
-        client.know(replace(client.info, tells_progress=True))
+        client.compatibility.know(replace(client.info, tells_progress=True))
         events = [event async for event in client.stream(REQUEST)]
         await client.close()
     assert ["return_progress" in request.body for request in server.requests] == [False, True]
@@ -162,7 +162,7 @@ async def test_slots_are_read_where_the_server_has_them(answer: Any, told: tuple
         client = HttpModelClient(resolve("mine/m", {}, [ProviderConfig("mine", "openai-chat", server.url, local=True)]))
         assert await client.busy_slots() is None
         assert server.paths == []
-        client.know(replace(client.info, tells_slots=True))
+        client.compatibility.know(replace(client.info, tells_slots=True))
         assert await client.busy_slots() == told
         await client.close()
 

@@ -21,7 +21,7 @@ MESSAGES = (Message("user", (TextPart(TEXT),), "u"),)
 
 def client_at(server: JsonServer) -> HttpModelClient:
     client = HttpModelClient(resolve("mine/m", {}, [ProviderConfig("mine", "openai-chat", server.url, local=True)]))
-    client.know(replace(client.info, window=8_192, tells_progress=True))
+    client.compatibility.know(replace(client.info, window=8_192, tells_progress=True))
     return client
 
 
@@ -52,7 +52,7 @@ async def test_a_count_that_makes_no_sense_changes_nothing(answer: Any) -> None:
 async def test_a_server_without_a_tokenizer_is_not_asked() -> None:
     async with serve_json({}) as server:
         client = client_at(server)
-        client.know(replace(client.info, tells_progress=False))
+        client.compatibility.know(replace(client.info, tells_progress=False))
         await TokenMonitor().count_at_server(MESSAGES, client)
         await client.close()
     assert server.paths == []

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.client import HttpModelClient, refuses_tools
+from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.providers import Overrides, ProviderConfig, resolve
+from swecli.core.llm.text_tools import refuses_tools
 from swecli.core.llm.types import (
     CallText,
     Finished,
@@ -187,7 +188,7 @@ async def test_a_server_that_drops_the_tools_is_seen_in_its_count(tokens: int, d
         assert usage.input_total == (None if dropped else tokens), "a prompt without the tools measures nothing"
         assert learned == ["tools:m"] * dropped
         assert client.info.tools is not dropped
-        client.know(ModelInfo("mine", "m", 4096))
+        client.compatibility.know(ModelInfo("mine", "m", 4096))
         assert client.info.tools is not dropped
         for _ in range(2):  # only the first answer counts
             assert [event for event in await ask(client, request) if isinstance(event, StreamNotice)] == []
@@ -206,7 +207,7 @@ def _refusing(names: list[str]) -> Overrides:
 async def test_a_model_known_to_take_no_tools_is_not_tried_with_them() -> None:
     async with serve(ollama(CALL)) as server:
         client = client_of(server, "ollama/gemma")
-        client.know(ModelInfo("ollama", "gemma", 4096, tools=False))
+        client.compatibility.know(ModelInfo("ollama", "gemma", 4096, tools=False))
         history = (
             *REQUEST.messages,
             Message("assistant", (ToolCallPart("c", "read_file", '{"path":"a"}'),), "m"),
