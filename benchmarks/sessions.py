@@ -45,7 +45,7 @@ READ = """
 import resource, sys, time
 from pathlib import Path
 import swecli.app
-from swecli.assembly.storage import uncollected
+from swecli.assembly.heap import uncollected
 from swecli.core.context_management.projection import project
 from swecli.core.engine.recorder import Recorder
 from swecli.core.sessions.database import open_database

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from swecli import app, demo
+from swecli import demo
+from swecli.assembly import start_notices
 
 FOLDER = Path("/tmp/stationery")
 """The project, as its pictures name it."""
@@ -43,7 +44,7 @@ def prepared() -> Iterator[Path]:
 
 def alone() -> None:
     """From now on this program knows of nothing else that runs on the machine: it is no part of the picture."""
-    app.leftovers = lambda place="": []
+    start_notices.leftovers = lambda place="": []
 
 
 def environment() -> dict[str, str]:

@@ -31,3 +31,10 @@ def append_defect(trace: str, state: Path) -> Path | None:
     except OSError:
         return None
     return path
+
+
+def report_defect(error: BaseException, state: Path, secrets: Iterable[str], *, debug: bool) -> None:
+    """Log a failure with its traceback; with ``debug``, or if it can't be logged, write it to stderr, too."""
+    text = trace_of(error, secrets)
+    if append_defect(text, state) is None or debug:
+        os.write(2, text.encode("utf-8", "replace"))

@@ -66,13 +66,3 @@ def skill_listing(skills: Sequence[Skill], window: int) -> str:
     from swecli.core.extensions.skills import listing
 
     return framed(listing(skills, window))
-
-
-_MOST_TOLD = 5
-
-
-def told_broken(broken: Sequence[str]) -> tuple[str, ...]:
-    """Notices about files of which a part could not be read, for the start of a session."""
-    more = len(broken) - _MOST_TOLD
-    rest = (f"{more} more files of skills, commands and agents could not be read; swecli doctor lists them.",)
-    return (*(f"{text}." for text in broken[:_MOST_TOLD]), *(rest if more > 0 else ()))

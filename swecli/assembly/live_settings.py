@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
 from swecli.assembly.policy import policy_rules
-from swecli.assembly.startup import Startup
+from swecli.assembly.requirements import require_rules
+from swecli.assembly.startup import Startup, startup_of
 from swecli.core.config.paths import project_folder
 from swecli.core.config.settings import (
     ContextSettings,
@@ -23,7 +26,10 @@ from swecli.core.engine.settings import Adjustable, SentinelOptions, SubagentOpt
 from swecli.core.llm.types import ServerClearing
 from swecli.core.llm.types import WebSearch as ProviderSearch
 from swecli.core.permissions.types import MEMORY_TOOL
-from swecli.launch import LaunchOptions
+from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.assembly.models import ModelSupply
 
 PLANS = "plans"
 """Folder of written plans, in the project's own."""
@@ -97,6 +103,21 @@ def adjustable(options: LaunchOptions, startup: Startup) -> Adjustable:
         sentinel=SentinelOptions(settings.context.sentinel, settings.context.sentinel_silenced),
         plans=project_folder(options.cwd) / PLANS if startup.trust.trusts and options.store else None,
     )
+
+
+def read_again(options: LaunchOptions, environment: Mapping[str, str], models: ModelSupply) -> Adjustable:
+    """Present settings that a running session applies.
+
+    Raises:
+        ValueError: they can't be read; a sentence.
+    """
+    try:
+        startup = startup_of(options, environment)
+        require_rules(options, startup)
+    except StartError as error:
+        raise ValueError(str(error)) from None
+    models.adopt(startup.loaded.settings)
+    return adjustable(options, startup)
 
 
 def turn_limits(options: LaunchOptions, startup: Startup) -> TurnLimits:

@@ -7,9 +7,8 @@ import os
 import time
 from contextlib import aclosing
 
-from swecli.assembly.models import ModelSupply
+from swecli.assembly.models import supply_of
 from swecli.assembly.startup import startup_of
-from swecli.core.config.key_store import KeyStore
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.model_access import ModelUnavailable
@@ -31,8 +30,7 @@ takes it half a minute on this machine's processor."""
 async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
     """Whether ``provider/name`` answers, and a sentence for the user. Stores nothing."""
     try:
-        supply = await asyncio.to_thread(_supply, options)
-        client = await asyncio.to_thread(supply.make, ref)
+        client = await asyncio.to_thread(_client, options, ref)
     except (StartError, ModelUnavailable) as error:
         return False, str(error)
     started = time.monotonic()
@@ -50,10 +48,8 @@ async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
     return True, f"Connected to {shown_ref(ref)} ({time.monotonic() - started:.1f} s)"
 
 
-def _supply(options: LaunchOptions) -> ModelSupply:
-    startup = startup_of(options, dict(os.environ))
-    keys = KeyStore(startup.paths.config)
-    return ModelSupply(options, startup.loaded.settings, startup.environment, startup.paths.data, keys)
+def _client(options: LaunchOptions, ref: str) -> ModelClient:
+    return supply_of(options, startup_of(options, dict(os.environ))).make(ref)
 
 
 async def _ask(client: ModelClient) -> Failed | None:

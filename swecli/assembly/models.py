@@ -63,6 +63,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
+    from swecli.assembly.startup import Startup
     from swecli.core.sign_in.session import SignedIn
 
 
@@ -571,6 +572,12 @@ class ModelSupply:
                 self._data,
             )
         return self._sign_ins[provider.name]
+
+
+def supply_of(options: LaunchOptions, startup: Startup, dump: ExchangeDump | None = None) -> ModelSupply:
+    """The models of a run, with the keys that the user stored."""
+    keys = KeyStore(startup.paths.config)
+    return ModelSupply(options, startup.loaded.settings, startup.environment, startup.paths.data, keys, dump)
 
 
 def _may_warm(settings: Settings, model: str) -> bool | None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from swecli.assembly.startup import Startup
-from swecli.core.permissions.rules import Pattern, RuleError, check_rules, parse_rule, rule_pattern, unknown_tool
+from swecli.core.permissions.rules import Pattern, RuleError, parse_rule, rule_pattern, unknown_tool
 from swecli.core.permissions.types import Rule
-from swecli.exit_codes import ExitCode
-from swecli.launch import LaunchOptions, StartError
 
 
 def without_tool(pattern: Pattern) -> str:
@@ -32,20 +29,6 @@ def rule_notices(rules: Sequence[Rule]) -> tuple[str, ...]:
         for rule, trouble in messages
         if trouble
     )
-
-
-def require_rules(options: LaunchOptions, startup: Startup) -> None:
-    """Refuse a run with an invalid deny or ask rule: calls that it should stop would pass.
-
-    Raises:
-        StartError: there is one; the message names each with its place.
-    """
-    rules = [Rule(rule.effect, rule.text, rule.scope, rule.origin) for rule in startup.loaded.rules]
-    rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
-    problems = check_rules(rule for rule in rules if rule.effect != "allow")
-    if problems:
-        messages = [f"{problem.rule.origin}: the {problem.rule.effect} rule {problem.message}" for problem in problems]
-        raise StartError("\n".join(messages), ExitCode.CONFIG)
 
 
 def no_effect(rule: Rule) -> str:

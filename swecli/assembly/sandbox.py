@@ -13,8 +13,7 @@ from swecli.core.protocol.blocks import TextBlock
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
-from swecli.exit_codes import ExitCode
-from swecli.launch import LaunchOptions, StartError
+from swecli.launch import LaunchOptions
 
 
 def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Sandbox:
@@ -46,23 +45,6 @@ def sandbox_options(settings: SandboxSettings, home: str, *, ask: bool) -> Sandb
         hide=tuple(_expanded(path, home) for path in settings.hide),
         ask_outside=settings.ask_outside and ask,
     )
-
-
-def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
-    """Refuse to start if the user requires a full sandbox and there is none. Takes a moment, if so.
-
-    Raises:
-        StartError: it is off or only partial.
-    """
-    if not startup.loaded.settings.sandbox.required:
-        return
-    state = sandbox_state(options, startup)
-    if state.level != "full":
-        raise StartError(
-            f"sandbox.required is set, and the sandbox is {state.text}. Nothing was started. `swecli doctor` shows "
-            "details; docs/sandbox.md lists what each system needs.",
-            ExitCode.SANDBOX,
-        )
 
 
 def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:

@@ -5,43 +5,35 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec.structs import replace
 
-from swecli import __version__
 from swecli.assembly.context import prompt_conditions, prompt_texts, session_context, token_monitor
 from swecli.assembly.extension_files import extension_files
-from swecli.assembly.instructions import instruction_files
+from swecli.assembly.instructions import instruction_files, project_instructions
 from swecli.assembly.live_settings import adjustable, provider_search
 from swecli.assembly.policy import approved_file_saver, build_policy, grants_of, rule_saver, with_grants
 from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
 from swecli.assembly.tools import own_tools, spare_tools, unusable
-from swecli.core.config.paths import Paths
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.instructions import Instructions
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.model_access import ModelAccess
 from swecli.core.engine.services import Permissions, Services, Store, Time, Toolset, Workspace
 from swecli.core.engine.settings import Settings as LiveSettings
-from swecli.core.ports import BlobStore
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.process_tree import PLACE, end_owned
+from swecli.features import wirings
 from swecli.launch import Launch, LaunchOptions
-
-
-def workspace_mark(paths: Paths, cwd: Path) -> str:
-    """Identifies the folder and the data home of a run, in the environment of its commands."""
-    return hashlib.sha256(os.fsencode(paths.workspace_data(cwd))).hexdigest()[:16]
 
 
 def launch_of(options: LaunchOptions, startup: Startup) -> Launch:
     """The run for its features."""
-    environment = {**startup.child_environment, PLACE: workspace_mark(startup.paths, options.cwd)}
+    mark = hashlib.sha256(os.fsencode(startup.paths.workspace_data(options.cwd))).hexdigest()[:16]
+    environment = {**startup.child_environment, PLACE: mark}
     return Launch(
         options,
         startup.paths,
@@ -82,16 +74,12 @@ def _permissions(launch: Launch, startup: Startup) -> Permissions:
 
 
 def build_services(
-    launch: Launch,
-    startup: Startup,
-    features: Sequence[Feature],
-    instructions: Instructions,
-    access: ModelAccess,
-    report_defect: Callable[[BaseException], None],
-    blobs: BlobStore | None = None,
-) -> Services:
-    """All services of a session except its history and its store; ``blobs`` stores large results."""
-    options = launch.options
+    options: LaunchOptions, startup: Startup, access: ModelAccess, store: Store
+) -> tuple[Services, Sequence[Feature]]:
+    """The services of a session, and its features."""
+    launch = launch_of(options, startup)
+    features = tuple(wiring.build(launch) for wiring in wirings())
+    instructions = project_instructions(options, startup)
     files = launch.extension_files
     own = own_tools(options, startup.loaded.settings, files)
     registry = ToolRegistry(
@@ -113,17 +101,18 @@ def build_services(
             made.web_search = None  # a profile without the web has no search either
         return made
 
-    return Services(
+    services = Services(
         workspace=_workspace(launch),
         toolset=Toolset(registry, context(registry, texts)),
         context_for=context_for,
         access=access,
         permissions=replace(_permissions(launch, startup), readable=lambda: files.readable),
         settings=LiveSettings(values, safe_mode=options.safe_mode),
-        store=Store(blobs, version=__version__, report_defect=report_defect),
+        store=store,
         time=Time(jitter=random.random),
         instruction_files=instruction_files(options, startup, instructions),
         prompt_conditions=prompt_conditions(options, startup),
         extension_files=files,
         extensions=extensions,
     )
+    return services, features

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.config.load import ConfigError, Loaded, load
-from swecli.core.config.paths import IMPORTED_SERVERS, Paths, project_folder, user_paths
+from swecli.core.config.paths import Paths, project_folder, user_paths
 from swecli.core.config.trust import PendingItem, TrustReading, TrustState, read_trust
 from swecli.core.hooks.reading import HookReading, read_hooks
 from swecli.core.workspace.process import scrubbed_environment, secret_values
@@ -102,16 +102,6 @@ def read_startup(
     return Startup(paths, loaded, reading, environment, hooks, plugins, problems)
 
 
-def told_of_imports(startup: Startup, cwd: Path) -> tuple[str, ...]:
-    """Sentences about what is broken in other programs' files of servers, which count only once they are imported.
-    Imports nothing if there is no such file."""
-    if not any(os.path.lexists(cwd / name) for name in IMPORTED_SERVERS):
-        return ()
-    from swecli.core.mcp.configured import importable
-
-    return importable(startup, cwd)[1]
-
-
 def _explained(error: ConfigError) -> str:
     """The error, and for settings that can't be read why swecli does not go on without them."""
     if not any(problem.unreadable for problem in error.problems):
@@ -146,29 +136,6 @@ def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_f
         safe=options.safe_mode,
         vouched=unasked and options.trust == "session",
     )
-
-
-def require_trust(options: LaunchOptions, startup: Startup) -> None:
-    """Refuse an unattended run if the user declined the folder, or requires trust for every folder.
-
-    Raises:
-        StartError: trust is required and missing.
-    """
-    state = startup.trust.state
-    if startup.trust.trusts:
-        return
-    if options.yolo and state == "declined":
-        raise StartError(
-            f"You declined to trust {options.cwd}, so every change asks first. Leave out --yolo, or add "
-            "--trust to trust it for this run.",
-            ExitCode.UNTRUSTED,
-        )
-    if options.headless and startup.loaded.settings.approval.require_trust:
-        raise StartError(
-            f"{options.cwd} is not trusted, and approval.require_trust is set. Trust it with `swecli permissions "
-            "trust`, or for this run with --trust.",
-            ExitCode.UNTRUSTED,
-        )
 
 
 def flags_of(options: LaunchOptions) -> dict[str, object]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
 import shlex
 import sqlite3
-import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -18,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from swecli import __version__
+from swecli.assembly.heap import uncollected
 from swecli.core.atomic_text import ASIDE
-from swecli.core.config.settings import LogSettings
-from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.engine.recorder import HELD_TURNS, EventLog
 from swecli.core.engine.reductions import Before, StaleState, decode_reductions
 from swecli.core.git import git_facts
@@ -39,7 +35,7 @@ from swecli.core.sessions.database import (
     read_database,
 )
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
-from swecli.core.sessions.log import LogEntries, SessionLog
+from swecli.core.sessions.log import SessionLog
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import (
@@ -173,16 +169,6 @@ class Stored(Struct):
         self.store.close()
         if self.log is not None:
             self.log.close()
-
-
-def open_log(options: LaunchOptions, trusted: bool, settings: LogSettings, session_id: str) -> SessionLog | None:
-    """The log of a session in its project; None if the folder is not trusted, the run stores nothing, or the settings
-    disable it."""
-    if not (trusted and settings.enabled and options.store) or options.look_only or options.dry_run:
-        return None
-    if os.open not in os.supports_dir_fd:  # without it a link of the repository could lead anywhere
-        return None
-    return SessionLog(options.cwd, session_id, LogEntries(PieceEstimator().count), max_bytes=settings.max_bytes)
 
 
 def read_both(
@@ -399,41 +385,3 @@ _EXAMINED_FOLDERS: Final = 40
 """Databases of other folders to read, the most recently used."""
 _NAMED_FOLDERS: Final = 3
 """Missing folders to report."""
-
-
-@contextmanager
-def uncollected() -> Generator[None]:
-    """Pause garbage collection: reading a long session makes hundreds of thousands of objects, none of them garbage,
-    and the search would take a third of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-LARGE: Final = 131_072
-"""Bytes from which on a memory block is mapped separately and returned to the system when freed."""
-_THRESHOLD: Final = -3
-"""glibc's M_MMAP_THRESHOLD, see mallopt(3)."""
-
-
-def give_back_large_blocks() -> bool:
-    """Map large blocks separately. By default glibc takes ever larger ones from the common heap after some were freed;
-    requests and views of a long session are such blocks, and fragment the heap: a third of its growth in an hour of
-    work. Returns False without glibc."""
-    mallopt = _of_glibc("mallopt")
-    return mallopt is not None and mallopt(_THRESHOLD, LARGE) == 1
-
-
-def give_back_free_blocks() -> bool:
-    """Return free memory of the common heap to the system: half of the heap after reading a long session. Takes about
-    ten milliseconds. Returns False without glibc."""
-    trim = _of_glibc("malloc_trim")
-    return trim is not None and trim(0) in (0, 1)
-
-
-def _of_glibc(name: str) -> Callable[..., int] | None:
-    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

@@ -100,7 +100,7 @@ def debug(arguments: Sequence[str]) -> int:
 
 
 async def _tool_batch() -> int:
-    from swecli.app import tool_batch
+    from swecli.assembly.tool_batch import tool_batch
 
     out = Output(sys.stdout)
     try:

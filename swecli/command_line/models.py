@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.assembly.accounts import AccountError, accounts_of
-from swecli.assembly.models import ModelSupply
+from swecli.assembly.models import supply_of
 from swecli.assembly.startup import flags_of, read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
@@ -53,12 +53,11 @@ def doctor(arguments: Sequence[str]) -> int:
     from swecli.assembly.health import examine_storage, finding_blocks, is_damaged
     from swecli.assembly.sandbox import examine_sandbox
 
-    settings, environment = startup.loaded.settings, startup.environment
-    supply = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
+    supply = supply_of(options, startup)
     main = supply.main()
     report = asyncio.run(examine(supply, main, online=chosen.online))
     contained = examine_sandbox(options, startup)
-    findings = examine_storage(startup.paths, options.cwd, environment)
+    findings = examine_storage(startup.paths, options.cwd, startup.environment)
     files = examine_files(options, startup)
     if _show((*report.blocks, contained, *finding_blocks(findings), *files)) is not ExitCode.OK:
         return ExitCode.FAILURE
@@ -122,9 +121,7 @@ def models(arguments: Sequence[str]) -> int:
     startup = read_startup(options.cwd, dict(os.environ), {})
     for notice in startup.notices:
         complain(f"warning: {notice}")
-    supply = ModelSupply(
-        options, startup.loaded.settings, startup.environment, startup.paths.data, KeyStore(startup.paths.config)
-    )
+    supply = supply_of(options, startup)
     offers = asyncio.run(supply.offers())
     for problem in supply.unlisted:
         complain(f"warning: {problem}")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from swecli.assembly.storage import give_back_free_blocks, give_back_large_blocks
+from swecli.assembly.heap import give_back_free_blocks, give_back_large_blocks
 
 
 def test_it_is_set_where_there_is_glibc_and_left_alone_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

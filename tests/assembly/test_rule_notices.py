@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.rules import require_rules, rule_notices
+from swecli.assembly.requirements import require_rules
+from swecli.assembly.rules import rule_notices
 from swecli.assembly.startup import Startup, read_startup
 from swecli.core.permissions.types import Rule
 from swecli.launch import LaunchOptions, StartError

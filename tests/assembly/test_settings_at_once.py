@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from swecli.app import open_session
 from swecli.assembly.live_settings import adjustable
-from swecli.assembly.models import ModelSupply
+from swecli.assembly.models import ModelSupply, supply_of
 from swecli.assembly.settings import SettingsFiles, counts_at_once
 from swecli.assembly.startup import startup_of
 from swecli.core.config.change import set_value
-from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings
 from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.engine.session import Session
@@ -106,8 +105,7 @@ class Place:
         self.environment = {"SWECLI_HOME": str(self.home), "OPENAI_API_KEY": "k"}
         self.options = LaunchOptions(cwd=folder, trust="session", store=False)
         startup = startup_of(self.options, self.environment)
-        keys = KeyStore(startup.paths.config)
-        self.supply = ModelSupply(self.options, startup.loaded.settings, self.environment, startup.paths.data, keys)
+        self.supply = supply_of(self.options, startup)
 
     def write(self, values: Mapping[str, Any]) -> None:
         self.file.write_text("")

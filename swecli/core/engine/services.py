@@ -1,4 +1,4 @@
-"""External dependencies of a session, as one value that ``app.py`` fills."""
+"""External dependencies of a session, as one value."""
 
 from __future__ import annotations
 

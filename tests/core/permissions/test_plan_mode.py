@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.app import tool_batch
+from swecli.assembly.tool_batch import tool_batch
 
 TRICKS = [
     *("touch new", "echo x > README.md", "echo x >> README.md", "echo x | tee README.md", "cat README.md > copy"),
