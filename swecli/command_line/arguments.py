@@ -274,7 +274,7 @@ def _limit_options(group: Group) -> None:
     group.add_argument("--max-turns", type=count, metavar="N", help="stop after N model steps")
     group.add_argument("--max-tokens", type=count, metavar="N", help="stop after N tokens (input + output)")
     group.add_argument(
-        "--max-price", type=_price, metavar="USD", help="stop at this cost; refuses models without a known price"
+        "--max-price", type=price, metavar="USD", help="stop at this cost; refuses models without a known price"
     )
 
 
@@ -356,6 +356,7 @@ _DIGITS = 18
 
 def count(text: str) -> int:
     """A number of things as an argument."""
+    text = text.replace("_", "")
     if len(text) > _DIGITS and text.isdecimal():
         raise argparse.ArgumentTypeError(f"a number of {len(text):,} digits is too large")
     if not text.isdecimal() or int(text) < 1:
@@ -363,14 +364,15 @@ def count(text: str) -> int:
     return int(text)
 
 
-def _price(text: str) -> Decimal:
+def price(text: str) -> Decimal:
+    """US dollars as an argument."""
     try:
-        price = Decimal(text.removeprefix("$"))
+        amount = Decimal(text.removeprefix("$"))
     except InvalidOperation:
-        price = Decimal(0)
-    if not price.is_finite() or price <= 0:
+        amount = Decimal(0)
+    if not amount.is_finite() or amount <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount of dollars above 0")
-    return price
+    return amount
 
 
 def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str], *, is_root: bool) -> LaunchOptions:

@@ -9,11 +9,10 @@ import signal
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import Parser, UsageError, count, price, working_directory
 from swecli.command_line.standard_streams import complain, is_terminal, print_text
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
@@ -84,9 +83,9 @@ def _list_arguments(parser: Parser) -> None:
     group.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="for each of setup, agent, check (1800)")
     group.add_argument("-m", "--model", metavar="PROVIDER/NAME")
     group.add_argument("--permission-mode", choices=get_args(TaskMode), help="default: auto")
-    group.add_argument("--max-turns", type=_count, metavar="N", help="model steps of a task")
-    group.add_argument("--task-max-price", type=_dollars, metavar="USD", help="of each task")
-    group.add_argument("--task-max-tokens", type=_count, metavar="N", help="of each task")
+    group.add_argument("--max-turns", type=count, metavar="N", help="model steps of a task")
+    group.add_argument("--task-max-price", type=price, metavar="USD", help="of each task")
+    group.add_argument("--task-max-tokens", type=count, metavar="N", help="of each task")
     group.add_argument("-C", "--cwd", metavar="DIR", help="the folder that paths are relative to")
 
 
@@ -178,17 +177,17 @@ def _run_parser() -> Parser:
     group.add_argument(
         "--resume", action="store_true", help="continue the run in FOLDER; a changed list is merged by id"
     )
-    group.add_argument("-j", "--workers", type=_count, metavar="N", help="tasks at once (default: one a processor)")
-    group.add_argument("--max-price", type=_dollars, metavar="USD", help="of the whole run")
-    group.add_argument("--max-tokens", type=_count, metavar="N", help="of the whole run")
-    group.add_argument("--requests-per-minute", type=_count, metavar="N", help="to each provider, of all workers")
-    group.add_argument("--tokens-per-minute", type=_count, metavar="N", help="input tokens to each provider")
+    group.add_argument("-j", "--workers", type=count, metavar="N", help="tasks at once (default: one a processor)")
+    group.add_argument("--max-price", type=price, metavar="USD", help="of the whole run")
+    group.add_argument("--max-tokens", type=count, metavar="N", help="of the whole run")
+    group.add_argument("--requests-per-minute", type=count, metavar="N", help="to each provider, of all workers")
+    group.add_argument("--tokens-per-minute", type=count, metavar="N", help="input tokens to each provider")
     group.add_argument("--retries", type=_natural, default=2, metavar="N", help="after failures of the machinery (2)")
     group.add_argument(
         "--retry-delay", type=_seconds, default=5.0, metavar="SECONDS", help="before the first retry (5)"
     )
-    group.add_argument("--memory", type=_count, metavar="MIB", help="address space of each process of a task")
-    group.add_argument("--cpu", type=_count, metavar="SECONDS", help="processor time of each process of a task")
+    group.add_argument("--memory", type=count, metavar="MIB", help="address space of each process of a task")
+    group.add_argument("--cpu", type=count, metavar="SECONDS", help="processor time of each process of a task")
     group.add_argument("--base-url", metavar="URL", help="address of the models' server")
     group.add_argument("--scratch", metavar="FOLDER", help="for the copies (default: in --out)")
     group.add_argument("--yolo", action="store_true", help="everything without approval and sandbox; for containers")
@@ -435,13 +434,6 @@ def open_task(arguments: Sequence[str]) -> int:
 # --- values of arguments ----------------------------------------------------------------------------------------
 
 
-def _count(text: str) -> int:
-    value = _natural(text)
-    if value == 0:
-        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return value
-
-
 def _natural(text: str) -> int:
     try:
         value = int(text.replace("_", ""))
@@ -459,14 +451,4 @@ def _seconds(text: str) -> float:
         value = math.nan
     if not (0 < value < 1e7):
         raise ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return value
-
-
-def _dollars(text: str) -> Decimal:
-    try:
-        value = Decimal(text.removeprefix("$"))
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite() or value <= 0:
-        raise ArgumentTypeError(f"{text!r} is not an amount above 0")
     return value
