@@ -311,6 +311,13 @@ class Tool(ABC, Generic[P]):
 AnyTool = Tool[Any]
 
 
+class SessionTool(Tool[P]):
+    """A tool that changes nothing but the session itself."""
+
+    def effects(self, params: P, ctx: ToolContext) -> Effects:
+        return Effects(internal=True)
+
+
 def binding(tool: str, params: Params, cwd: Path, state: str) -> str:
     """The hash that binds an approval."""
     shown = json.dumps([tool, params.values(), str(cwd), state], sort_keys=True)

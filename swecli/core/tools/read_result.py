@@ -10,9 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from swecli.core.permissions.types import Effects
 from swecli.core.ports import BlobError, TranscriptSearch
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, readable_size
+from swecli.core.tools.base import Params, SessionTool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.workspace.search import SearchError, SearchRequest, search
 from swecli.figures import plural
 
@@ -69,16 +68,13 @@ class RecallParams(Params):
     offset: Annotated[int, Meta(ge=0, description="First byte, with id")] = 0
 
 
-class Recall(Tool[RecallParams]):
+class Recall(SessionTool[RecallParams]):
     """Searches content that was cleared, summarised, dropped or stored, and returns entries in full."""
 
     name = "recall"
     verb = "Recall"
     params = RecallParams
     result_kind = "stored"
-
-    def effects(self, params: RecallParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     def title(self, params: RecallParams, ctx: ToolContext) -> str:
         return params.id or params.query or ""
@@ -132,14 +128,11 @@ class ReadResultParams(Params):
     pattern: Annotated[str | None, Meta(description="Regular expression")] = None
 
 
-class ReadResult(Tool[ReadResultParams]):
+class ReadResult(SessionTool[ReadResultParams]):
     name = "read_result"
     verb = "Read result"
     params = ReadResultParams
     result_kind = "stored"
-
-    def effects(self, params: ReadResultParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     def title(self, params: ReadResultParams, ctx: ToolContext) -> str:
         return f"{params.ref_id} {params.pattern!r}" if params.pattern else params.ref_id

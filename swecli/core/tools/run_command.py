@@ -14,7 +14,7 @@ from msgspec import Meta
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.sandbox.launch import Launch, SandboxError, begun
-from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.base import Params, Preview, SessionTool, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound
 from swecli.core.tools.full_screen import needs_terminal
 from swecli.core.workspace.command_output import as_read
@@ -34,16 +34,13 @@ class JobParams(Params):
     stop: bool = False
 
 
-class JobTool(Tool[JobParams]):
+class JobTool(SessionTool[JobParams]):
     """Returns the job's output since the last call."""
 
     name = "job"
     verb = "Job"
     params = JobParams
     result_kind = "output"
-
-    def effects(self, params: JobParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     def title(self, params: JobParams, ctx: ToolContext) -> str:
         return f"{params.id}{' stop' if params.stop else ''}"

@@ -14,7 +14,7 @@ from swecli.core.llm.types import ToolSchema
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock, TodoStatus
 from swecli.core.protocol.request_events import Option, Question
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, readable_size
+from swecli.core.tools.base import Params, SessionTool, Tool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.figures import plural
 
 if TYPE_CHECKING:
@@ -33,13 +33,10 @@ class UpdateTodosParams(Params):
     todos: Annotated[list[TodoItem], Meta(max_length=MOST_TODOS)]
 
 
-class UpdateTodos(Tool[UpdateTodosParams]):
+class UpdateTodos(SessionTool[UpdateTodosParams]):
     name = "update_todos"
     verb = "Todos"
     params = UpdateTodosParams
-
-    def effects(self, params: UpdateTodosParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     def title(self, params: UpdateTodosParams, ctx: ToolContext) -> str:
         return next((todo.text for todo in params.todos if todo.status == "in_progress"), "")
@@ -66,13 +63,10 @@ class ScratchpadParams(Params):
     text: Annotated[str, Meta(max_length=LONGEST_SCRATCHPAD)]
 
 
-class Scratchpad(Tool[ScratchpadParams]):
+class Scratchpad(SessionTool[ScratchpadParams]):
     name = "scratchpad"
     verb = "Scratchpad"
     params = ScratchpadParams
-
-    def effects(self, params: ScratchpadParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     def title(self, params: ScratchpadParams, ctx: ToolContext) -> str:
         return next((line.strip()[:80] for line in params.text.splitlines() if line.strip()), "cleared")
@@ -88,13 +82,10 @@ class CompactContextParams(Params):
     """No parameters."""
 
 
-class CompactContextTool(Tool[CompactContextParams]):
+class CompactContextTool(SessionTool[CompactContextParams]):
     name = "compact_context"
     verb = "Compact"
     params = CompactContextParams
-
-    def effects(self, params: CompactContextParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     async def run(self, params: CompactContextParams, ctx: ToolContext) -> ToolOutcome:
         if ctx.request_compaction is None:
@@ -168,7 +159,7 @@ class SkillParams(Params):
     arguments: Annotated[str, Meta(description="Arguments for the skill, if it takes any")] = ""
 
 
-class SkillTool(Tool[SkillParams]):
+class SkillTool(SessionTool[SkillParams]):
     """``skills`` returns the currently available skills by name."""
 
     name = "skill"
@@ -179,9 +170,6 @@ class SkillTool(Tool[SkillParams]):
 
     def __init__(self, skills: Callable[[], Mapping[str, Skill]]) -> None:
         self._skills = skills
-
-    def effects(self, params: SkillParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     def title(self, params: SkillParams, ctx: ToolContext) -> str:
         return f"{params.name} {params.arguments}".strip()
@@ -216,7 +204,7 @@ class ToolSearchParams(Params):
     query: str
 
 
-class ToolSearch(Tool[ToolSearchParams]):
+class ToolSearch(SessionTool[ToolSearchParams]):
     """``search`` finds withheld tools and makes them callable."""
 
     name = NAME
@@ -227,9 +215,6 @@ class ToolSearch(Tool[ToolSearchParams]):
     def __init__(self, search: Callable[[str], Sequence[ToolSchema]], waiting: Callable[[], int]) -> None:
         self._search = search
         self._waiting = waiting
-
-    def effects(self, params: ToolSearchParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)
 
     def title(self, params: ToolSearchParams, ctx: ToolContext) -> str:
         return params.query
