@@ -146,8 +146,6 @@ class Conversation:
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._plan_question: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._seen = 0
-        """Number of events taken."""
         self._sent_seq = session.view.published_seq
         """Number of the newest event that was taken and sent; those before the subscription are not awaited."""
         self._caught_up = asyncio.Event()
@@ -200,7 +198,6 @@ class Conversation:
         started = self.session.view.started_seq
         try:
             async for event in events:
-                self._seen += 1
                 if event.seq >= started and not self._caught_up.is_set():
                     self._updates.replaying = False
                     self._caught_up.set()
@@ -409,11 +406,11 @@ class Conversation:
         while not turn.ended.done():
             await asyncio.wait((turn.ended, self._follower), timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             view = self.session.view
-            idle = not view.busy and self._sent_seq == view.newest_seq and seen == self._seen
+            idle = not view.busy and seen == self._sent_seq == view.newest_seq
             quiet = quiet + 1 if idle else 0
             if not turn.ended.done() and (quiet >= MOST_QUIET or self._follower.done()):
                 return TurnEnded("error", "the turn ended without a result; the log has details")
-            seen = self._seen
+            seen = self._sent_seq
         return turn.ended.result()
 
     async def _response(self, ended: TurnEnded, stop: Stop | None, prompt: _Prompt) -> PromptResponse:
@@ -449,7 +446,7 @@ class Conversation:
         where = f" You can edit it in {plan.path} before you approve it." if plan.path else ""
         call = ToolCallStart(
             session_update="tool_call",
-            tool_call_id=f"plan-{self._seen}",
+            tool_call_id=f"plan-{self._sent_seq}",
             title="Go ahead with this plan?",
             kind="switch_mode",
             status="pending",
@@ -521,8 +518,8 @@ class Conversation:
     async def _settled(self) -> None:
         """Wait until the session is idle, and all its updates have been sent."""
         view, seen = self.session.view, -1
-        while (view.busy or self._sent_seq != view.newest_seq or seen != self._seen) and not self._follower.done():
-            seen = self._seen
+        while (view.busy or not seen == self._sent_seq == view.newest_seq) and not self._follower.done():
+            seen = self._sent_seq
             await asyncio.wait((self._follower,), timeout=SETTLE_SECONDS)
 
 
