@@ -200,11 +200,7 @@ def _check(data: dict[str, Any]) -> CommandCheck:
 
 
 def existing_directory(text: str) -> Path:
-    """The directory of this name, resolved.
-
-    Raises:
-        BadCheck: it is not a directory.
-    """
+    """The directory of this name, resolved. Raises ``BadCheck`` if it is none."""
     try:
         path = Path(os.path.expanduser(text)).resolve()
         if path.is_dir():

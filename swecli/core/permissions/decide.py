@@ -146,7 +146,7 @@ def _shown_to(policy: Policy, judgement: Judgement | None, decision: Decision) -
 
 def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decision:
     """The mode's decision, after protected places, allow rules, the proof and the sandbox."""
-    mode = _effective_mode(policy)
+    mode = "default" if mode_refusal(policy, policy.mode) else policy.mode
     if _changes_nothing(call):
         return Decision("allow", "This affects only the session.")
     if call.effects.external:
@@ -276,11 +276,6 @@ def mode_refusal(policy: Policy, mode: Mode) -> str:
     if policy.trust == "declined":
         return f"Mode {mode} is off: you declined to trust this folder."
     return f"Mode {mode} is off: a deny or ask rule is invalid." if _broken_rules(policy) else ""
-
-
-def _effective_mode(policy: Policy) -> Mode:
-    """The session's mode, unless it is not available."""
-    return "default" if mode_refusal(policy, policy.mode) else policy.mode
 
 
 def _broken_rules(policy: Policy) -> bool:

@@ -9,7 +9,6 @@ import stat
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -100,7 +99,6 @@ the path is a directory)."""
 
 
 def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
-    del directory
     return lambda path, is_directory: False
 
 
@@ -128,37 +126,30 @@ class FileFacts:
 
     def kind(self, path: str) -> PathKind:
         """The kind of entry at ``path``, links followed."""
-        del path
         return "other"
 
     def size(self, path: str) -> int:
         """Bytes of a file; 0 if missing."""
-        del path
         return 0
 
     def read_only(self, path: str) -> bool:
         """Whether the mode of a file protects its content."""
-        del path
         return False
 
     def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
         """How many hard links of a file lie outside ``roots``; 0 if it is missing."""
-        del path, roots
         return 0
 
     def blast_radius(self, path: str) -> BlastRadius:
         """The amount at and below ``path``, links not followed."""
-        del path
         return BlastRadius(whole=False)
 
     def unknown_to_git(self, paths: Sequence[str], cwd: str) -> int | None:
         """How many files at and below ``paths`` git does not track; None without a repository or if unknown."""
-        del paths, cwd
         return None
 
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
         """Output lines of a git command that changes nothing; None if git may not start, fails or takes too long."""
-        del cwd, arguments
         return None
 
     def repository(self, cwd: str) -> str:
@@ -168,19 +159,16 @@ class FileFacts:
     def names_shown(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
         """The names that a git command lists, separated by NUL characters; none in a repository without any object.
         None if git may not start, fails or takes too long."""
-        del cwd, arguments
         return None
 
     def history(self, cwd: str) -> frozenset[str] | None:
         """Every name that a file ever had in the repository around a folder, relative to its work tree: in any revision
         that a branch, tag, stash or reflog leads to. None if git may not start, fails or takes too long."""
-        del cwd
         return None
 
     def kept_back(self, cwd: str, about: Hashable, is_kept_back: Callable[[str], bool]) -> tuple[str, ...] | None:
         """The absolute paths of ``history`` for which ``is_kept_back`` holds, whose answers depend on ``about``. None
         if they are not known yet; starts no program."""
-        del cwd, about, is_kept_back
         return None
 
     def learn_history(self, cwd: str, running: list[Popen[bytes]]) -> None:
@@ -189,109 +177,89 @@ class FileFacts:
 
     def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
         """What each of these words means to git, tags followed; None if that is unknown."""
-        del cwd, revisions
         return None
 
     def names_of_blob(self, cwd: str, start: str) -> tuple[str, ...]:
         """The tracked names, as absolute paths, of the content with a hash that starts like this."""
-        del cwd, start
         return ()
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The names in a directory; empty if it is none, None if there are too many to judge."""
-        del directory
         return None
 
     def members(self, archive: str) -> tuple[str, ...] | None:
         """Names of the files in an archive; None if it is none, or too large to list."""
-        del archive
         return None
 
     def leads_outside(self, path: str, roots: Sequence[str], names: Sequence[str] = ("*",)) -> bool:
         """Whether following links below ``path`` whose names match ``names`` may leave ``roots``; also True if it is
         too large to check."""
-        del path, roots, names
         return True
 
     def tracked_links_lead_outside(self, cwd: str, roots: Sequence[str]) -> bool:
         """Whether following links that git tracks may leave ``roots``; also True if unknown."""
-        del cwd, roots
         return True
 
     def odd_names(self, path: str, *, wildcards: bool = False, names: Sequence[str] = ("*",)) -> bool:
         """Whether a folder below ``path``, or a file there whose name matches ``names``, has blanks, quotes,
         backslashes or (with ``wildcards``) wildcards in its name, or begins with a dash; also True if it is too large
         to check."""
-        del path, wildcards, names
         return True
 
     def secrets_below(self, path: str, reach: Reach, rules: ReadRules | None = None) -> tuple[str, ...] | None:
         """Files below a directory that may hold secrets or that ``rules`` cover, within the reach of a search; None if
         it is too large to check. Empty for a file."""
-        del path, reach, rules
         return None
 
     def tracked_files(self, cwd: str) -> tuple[str, ...] | None:
         """Tracked files in the repository of ``cwd``, as absolute paths; None if unknown."""
-        del cwd
         return None
 
     def credentials_in(self, path: str) -> bool:
         """Whether a git configuration file contains a password or token, or can't be judged."""
-        del path
         return False
 
     def git_settings(self, cwd: str) -> tuple[str, ...]:
         """Settings files that git would read in ``cwd``: the repository's, the user's and the machine's."""
-        del cwd
         return ()
 
     def tracked_below(self, folder: str) -> bool | None:
         """Whether git tracks a folder or a file below it; None if unknown or without a repository."""
-        del folder
         return None
 
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
         """Whether a tracked name in ``cwd``, existing or not, is odd as in ``odd_names``; also True if unknown."""
-        del cwd, wildcards
         return True
 
     def below(self, path: str, *, skipping: tuple[str, ...] = ()) -> tuple[str, ...] | None:
         """Relative names of everything below a directory except folders named in ``skipping``; None if it is too
         large."""
-        del path, skipping
         return None
 
     def may_set(self, path: str, key: str) -> bool:
         """Whether a small settings file (JSON, YAML or TOML) may have this key, which escapes could hide, or is a text
         instead, which may name another file; also True if unknown."""
-        del path, key
         return True
 
     def has_key(self, path: str, key: str) -> bool:
         """Whether a small JSON file has this top-level key; also True if unknown."""
-        del path, key
         return True
 
     def program(self, name: str, cwd: str) -> str:
         """Path of a program found on PATH; empty if there is none."""
-        del name, cwd
         return ""
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
         """Why the program that the shell would start under this name is not reliable, as a clause; None if it lies
         outside the workspace or does not exist."""
-        del cwd, roots
         return f"{name} may be any program"
 
     def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
         """Why the shell may deviate from the text, as a clause; ``moving`` if the command changes directory."""
-        del cwd, moving
         return "the shell's environment is unknown"
 
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
         """Why git started here might run a program that the repository chose; None if it won't."""
-        del cwd, roots
         return "the repository's configuration is unknown"
 
     def without_programs(self) -> FileFacts:
@@ -414,7 +382,8 @@ class OsFacts(FileFacts):
         before = self._git_output.get(key)
         if before is not None and time.monotonic() - before[0] < OUTPUT_SECONDS:
             return before[1]
-        lines = self._git_lines(cwd, arguments)
+        output = self._git(cwd, arguments)
+        lines = tuple(os.fsdecode(line) for line in output.splitlines()) if output is not None else None
         self._git_output = {key: (time.monotonic(), lines)}
         return lines
 
@@ -473,10 +442,6 @@ class OsFacts(FileFacts):
     def names_of_blob(self, cwd: str, start: str) -> tuple[str, ...]:
         folder = repository_of(cwd) or cwd
         return tuple(os.path.join(folder, each.name) for each in tracked(cwd) or () if each.blob.startswith(start))
-
-    def _git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
-        output = self._git(cwd, arguments)
-        return tuple(os.fsdecode(line) for line in output.splitlines()) if output is not None else None
 
     def _git(
         self,
@@ -651,6 +616,7 @@ class OsFacts(FileFacts):
         return ""
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
+        home = self._environment.get("HOME", "")
         for entry in self._path:
             path = os.path.join(entry or ".", name)
             if not entry.startswith("/"):
@@ -662,8 +628,7 @@ class OsFacts(FileFacts):
                 return f"PATH finds {name} through a relative directory"
             if inside(os.path.normpath(path), roots) or inside(real, roots):
                 return f"{name} is a program in the workspace"
-            home = self._environment.get("HOME", "")
-            return chosen_version(name, path, real, partial(_above, cwd, roots, home), _small)
+            return chosen_version(name, path, real, lambda: tuple(folders_above(cwd, roots, home)), _small)
         return None
 
     def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
@@ -679,10 +644,6 @@ class OsFacts(FileFacts):
 
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
         return git_problem(cwd, self._environment, roots)
-
-
-def _above(cwd: str, roots: Sequence[str], home: str) -> tuple[str, ...]:
-    return tuple(folders_above(cwd, roots, home))
 
 
 def _git_object(line: str) -> GitObject | None:

@@ -186,11 +186,7 @@ def _expressions(text: str, wide: bool) -> tuple[re.Pattern[str], ...]:
 
 @lru_cache(maxsize=1024)
 def parse_rule(text: str) -> Pattern:
-    """The parsed pattern of a rule's text.
-
-    Raises:
-        RuleError: the rule is invalid.
-    """
+    """The parsed pattern of a rule's text. Raises ``RuleError`` if it is invalid."""
     if any(ord(char) < 32 or ord(char) == 127 or 0xD800 <= ord(char) < 0xE000 for char in text):
         raise RuleError("a rule is one line without control characters")
     match = _SHAPE.fullmatch(text.strip())

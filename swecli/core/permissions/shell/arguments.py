@@ -53,11 +53,7 @@ class _Parsed(Struct):
 
 
 def check_table(name: str, table: Table, arguments: Sequence[str | None], situation: Situation) -> None:
-    """Raise unless these arguments only read, and only what may be read.
-
-    Raises:
-        UnprovenError: they may do more, or name something that needs a question.
-    """
+    """Raise ``UnprovenError`` unless these arguments only read, and only what may be read without a question."""
     if table.operands == "any":
         return
     known = [argument for argument in arguments if argument is not None]

@@ -17,11 +17,8 @@ _NUMBERS = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
 
 
 def check_condition(words: Sequence[Word], arguments: Sequence[str | None], situation: Situation) -> None:
-    """Raise unless ``[[ … ]]``, of one test, only compares texts or numbers or looks at files.
-
-    Raises:
-        UnprovenError: it may do arithmetic with a text, which can run commands, or is another test.
-    """
+    """Raise ``UnprovenError`` unless ``[[ … ]]``, of one test, only compares texts or numbers or looks at files;
+    arithmetic with a text can run commands."""
     inner, test = list(arguments[1:-1]), list(words[1:-1])
     while inner[:1] == ["!"]:
         inner, test = inner[1:], test[1:]

@@ -22,7 +22,7 @@ from swecli.core.permissions.shell.syntax import (
     Word,
     simple_commands,
 )
-from swecli.core.permissions.shell.tables import may_be_shown
+from swecli.core.permissions.shell.tables import may_be_shown, tables
 from swecli.core.permissions.shell.values import (
     MAX_VALUES,
     Array,
@@ -78,11 +78,7 @@ class Situation(Struct, frozen=True):
     """The user's rules about reading."""
 
     def object_to_reading(self, reason: str) -> None:
-        """Raise the objection to what a command reads, unless only its effects are judged.
-
-        Raises:
-            UnprovenError: what it reads is judged.
-        """
+        """Raise ``UnprovenError`` about what a command reads, unless only its effects are judged."""
         if not self.effects_only:
             raise UnprovenError(reason, soft=True)
 
@@ -91,11 +87,8 @@ class Situation(Struct, frozen=True):
         return self.rules.covering(path) is not None
 
     def object_to_showing(self, path: str, sentence: str) -> None:
-        """Raise the objection to showing a file, if there is one: ``sentence`` and a clause about it.
-
-        Raises:
-            UnprovenError: it may hold secrets, or a rule of the user covers it, and what is read is judged.
-        """
+        """Raise ``UnprovenError`` about showing a file that may hold secrets or that a rule of the user covers, unless
+        only effects are judged: ``sentence`` and a clause about it."""
         if self.effects_only:
             return
         rule = self.rules.covering(path)
@@ -451,21 +444,6 @@ def _from(path: str, situation: Situation) -> str:
 
 
 _STREAMS = frozenset(("-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", PROCESS))
-_HARMLESS_EXAMPLES = (
-    *(
-        "main.py",
-        "README.md",
-        *("index.ts", "app.tsx", "index.js", "app.jsx", "index.mjs", "index.html", "style.css", "data.json"),
-        "Makefile",
-        "notes.txt",
-        "index.php",
-        "pom.xml",
-        "app.properties",
-        "list.csv",
-    ),
-    *("ci.yml", "ci.yaml", "schema.sql", "run.sh", "Main.java", "main.go", "app.cs", "app.kt", "app.swift"),
-    *("setup.cfg", "tox.ini", "nginx.conf", "Cargo.toml", "main.h", "app.rb", "a.docx", "a.xlsx", "main.tf", "a.zip"),
-)
 
 
 def check_name(text: str, situation: Situation) -> str:
@@ -566,6 +544,6 @@ def looks_for_secrets(pattern: str, situation: Situation) -> bool:
     name = pattern.rpartition("/")[2]
     if not name or pattern.startswith("!"):
         return False
-    if any(fnmatchcase(example, name) for example in _HARMLESS_EXAMPLES):
+    if any(fnmatchcase(example, name) for example in tables().lists["harmless_names"]):
         return False
     return any(fnmatchcase(example, name) for example in situation.facts.secret_names.examples)

@@ -63,11 +63,8 @@ class GitWords(Struct, frozen=True):
 
 
 def check_git(name: str, words: GitWords, situation: Situation) -> None:
-    """Raise if a git command shows lines of a file that may hold secrets or that a rule about reading covers.
-
-    Raises:
-        UnprovenError: it does, or that is unknown.
-    """
+    """Raise ``UnprovenError`` if a git command shows lines of a file that may hold secrets or that a rule about reading
+    covers, or that is unknown."""
     options, texts, revisions, paths = words.options, words.texts, words.revisions, words.paths
     if situation.effects_only:
         return

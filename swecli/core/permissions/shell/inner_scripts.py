@@ -11,23 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from swecli.core.permissions.shell.scan import PROGRAM_SETTING, FoundCommand, ScanWord, is_long_option
+from swecli.core.permissions.shell.tables import tables
 from swecli.lazy_pattern import lazy_pattern
 
-SHELLS = frozenset(
-    (
-        *("sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh", "nu", "xonsh"),
-        *("elvish", "oksh", "yash", "osh"),
-    )
-)
-_SCRIPT_TAKERS = frozenset(
-    (
-        *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "tmux", "screen", "xargs"),
-        *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl", "capsh", "adb", "pdsh"),
-        *("concurrently", "nodemon", "onchange", "chokidar", "run0", "expect", "sshpass", "vagrant", "ansible"),
-        *("gksu", "gksudo", "kdesu", "pssh", "parallel-ssh", "salt", "pueue", "sem", "i3-msg", "swaymsg"),
-    )
-)
-"""Programs that may give any argument to a shell."""
 _TAR = (
     *("-I", "-F", "--use-compress-program", "--to-command", "--rsh-command", "--info-script", "--new-volume-script"),
     "--checkpoint-action",
@@ -106,7 +92,7 @@ def inner_scripts(words: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
     texts = [word.text for word in arguments]
     scripts = list(_values_of_options(texts, _OPTIONS.get(name, ())))
     computed = False
-    if name in SHELLS:
+    if name in tables().lists["shells"]:
         scripts, computed = _of_shell(arguments, found)
     elif name in (".", "source"):
         scripts = [found.stdin] if found.stdin is not None else []
@@ -127,10 +113,11 @@ def inner_scripts(words: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
         makefiles = [*scripts, *([found.stdin] if _reads_makefile(texts) and found.stdin is not None else [])]
         scripts = [_recipes(text) for text in makefiles]
     elif name in ("sed", "gsed"):
-        computed = any(_sed_may_run(text) for text in texts)
+        # ``-e`` alone only announces a script.
+        computed = any(_SED_OPTION.fullmatch(text) is None and _SED_RUNS.search(text) is not None for text in texts)
     elif _AWK.fullmatch(name):
         scripts, computed = _of_awk(texts)
-    elif name in _SCRIPT_TAKERS:
+    elif name in tables().lists["script_takers"]:
         scripts += [text for text in _operands(texts) if re.search(r"\s", text)]
     elif name in _ESCAPES_OF_INPUT:
         computed = found.piped
@@ -223,11 +210,6 @@ def _is_git_program(text: str) -> bool:
     """Whether the text is a setting whose value git may start."""
     key, equals, _ = text.partition("=")
     return bool(equals) and len(key) < 200 and "." in key and _GIT_KEYS.search(key) is not None
-
-
-def _sed_may_run(word: str) -> bool:
-    """Whether a word of sed may be a script that starts programs; ``-e`` alone only announces one."""
-    return _SED_OPTION.fullmatch(word) is None and _SED_RUNS.search(word) is not None
 
 
 def _of_awk(texts: Sequence[str]) -> tuple[list[str], bool]:

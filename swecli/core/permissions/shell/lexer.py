@@ -32,7 +32,7 @@ from swecli.core.permissions.shell.syntax import (
     WordReader,
     script_of,
 )
-from swecli.core.permissions.shell.tables import is_plain_variable
+from swecli.core.permissions.shell.tables import is_plain_variable, tables
 from swecli.lazy_pattern import lazy_pattern
 
 _ANSI = lazy_pattern(r"\\(u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|x[0-9a-fA-F]{1,2}|[0-7]{1,3}|c.|.)", re.DOTALL)
@@ -107,11 +107,7 @@ def hidden_character(text: str) -> str | None:
 
 
 def check_visible(text: str) -> None:
-    """Reject invisible and ambiguous characters.
-
-    Raises:
-        UnprovenError: the text contains one.
-    """
+    """Raise ``UnprovenError`` if the text contains invisible or ambiguous characters."""
     hidden = hidden_character(text)
     if hidden is not None:
         raise UnprovenError(f"it contains the hidden or look-alike character {hidden}")
@@ -120,12 +116,6 @@ def check_visible(text: str) -> None:
 MAX_CHARACTERS = 4_000
 MAX_DEPTH = 20
 
-_REFUSED_KEYWORDS = frozenset(
-    (
-        *("esac", "select", "function", "coproc", "time", "in", "]]", "do", "done", "then"),
-        *("else", "elif", "fi", "}"),
-    )
-)
 _DESCRIPTOR = lazy_pattern(r"\d+(?=[<>])")
 _KEYWORD = lazy_pattern(r"[a-z{}!\[\]]+(?=[\s;&|<>()]|$)")
 _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
@@ -277,7 +267,7 @@ class _Reader(WordReader):
             return self._condition()
         if keyword == "case":
             return self._case()
-        if keyword in _REFUSED_KEYWORDS:
+        if keyword in tables().lists["misplaced_keywords"]:
             raise UnprovenError(f"the shell keyword {keyword} is not understood")
         return self._simple()
 

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from swecli.core.permissions.facts import BlastRadius, FileFacts
+from swecli.core.permissions.shell.tables import tables
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
@@ -215,13 +216,6 @@ def of_rsync(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
     return counted("deletes", extent((posixpath.join(target, name) for name in tops), facts), facts, cwd)
 
 
-_DATABASES: Final = frozenset(
-    (
-        *("psql", "mysql", "mariadb", "mongo", "mongosh", "redis-cli", "dropdb", "mysqladmin", "clickhouse-client"),
-        *("cqlsh", "pg_restore", "mongorestore", "rails", "rake", "prisma", "manage.py", "django-admin", "artisan"),
-        *("console", "sequelize", "sequelize-cli", "typeorm", "alembic", "flyway", "liquibase", "supabase"),
-    )
-)
 REMOTE: Final = frozenset(
     (
         *("aws", "gcloud", "az", "terraform", "tofu", "pulumi", "kubectl", "helm", "gh", "fly", "heroku", "vercel"),
@@ -235,7 +229,7 @@ REMOTE: Final = frozenset(
 
 def beyond_files(name: str) -> str:
     """What a program changes apart from workspace files; empty for any other program."""
-    if name in _DATABASES:
+    if name in tables().lists["databases"]:
         return "the database"
     if name in ("docker", "docker-compose", "podman"):
         return "containers and their volumes"

@@ -3,35 +3,14 @@ once: inside, it would fail and ask again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from swecli.core.permissions.shell.offers import without_version
 from swecli.core.permissions.shell.programs import CONNECTING
 from swecli.core.permissions.shell.subcommands import without_global_options
+from swecli.core.permissions.shell.tables import tables
 
 _ALWAYS = CONNECTING | frozenset(("gh", "glab", "hub"))
-_PACKAGES = "install update upgrade"
-_NODE = "install i ci add update up upgrade publish outdated audit view info dlx create"
-_FETCHING: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        name: frozenset(words.split())
-        for names, words in {
-            "pip": "install download wheel index",
-            "uv": "add sync lock pip tool",
-            "poetry pdm": "install add update lock",
-            "npm pnpm bun": _NODE,
-            "yarn": f"{_NODE} -",
-            "cargo": "fetch install add update publish search",
-            "go": "get mod",
-            "git": "fetch pull push clone ls-remote submodule",
-            "gem bundle composer brew apt apt-get apk dnf yum pacman": f"{_PACKAGES} require publish push",
-            "docker podman": "pull push login search",
-        }.items()
-        for name in names.split()
-    }
-)
-"""By program, the subcommands that connect; ``-`` stands for none."""
 
 
 def needs_network(words: Sequence[str | None]) -> bool:
@@ -45,4 +24,4 @@ def needs_network(words: Sequence[str | None]) -> bool:
         return True
     rest = [word for word in words[1:] if word is not None]
     at = without_global_options(name, rest)
-    return (rest[at] if at < len(rest) else "-") in _FETCHING.get(name, ())
+    return (rest[at] if at < len(rest) else "-") in tables().connecting.get(name, ())

@@ -24,11 +24,8 @@ def prints_json(name: str, arguments: Sequence[str | None]) -> bool:
 
 
 def check_json_tool(arguments: Sequence[str | None], situation: Situation) -> None:
-    """Raise unless ``python3 -m json.tool`` with these arguments only prints, and only what may be read.
-
-    Raises:
-        UnprovenError: it may write a file, or import a module of the folder where it runs.
-    """
+    """Raise ``UnprovenError`` unless ``python3 -m json.tool`` with these arguments only prints, and only what may be
+    read: it may write a file, or import a module of the folder where it runs."""
     operands = [word for word in arguments[2:] if word is None or _OPTION.fullmatch(word) is None]
     if len(operands) > 1 or any(word is None or (word != "-" and word.startswith("-")) for word in operands):
         raise UnprovenError("json.tool may write a file")

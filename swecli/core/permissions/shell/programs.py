@@ -24,11 +24,7 @@ _TEXT = r"(?:(?!{d})[^\\\n]|\\[^\n])*"
 
 
 def check_sed(arguments: list[str], situation: Situation) -> None:
-    """Raise unless sed only prints, and only what may be read.
-
-    Raises:
-        UnprovenError: it may do more.
-    """
+    """Raise ``UnprovenError`` unless sed only prints, and only what may be read."""
     scripts: list[str] = []
     operands: list[str] = []
     rest = list(arguments)
@@ -145,22 +141,11 @@ _EFFECT = lazy_pattern(
 )
 _REGULAR = lazy_pattern(r"/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]\[/\\\n]+\])*/")
 _BEFORE_REGULAR = lazy_pattern(r"(?:^|[(,{};!~&|\n])[ \t]*$")
-_NO_OPERANDS = frozenset(
-    (
-        *("print", "printf", "return", "in", "else", "do", "while", "if", "for", "case", "default", "delete", "next"),
-        *("exit", "length", "switch", "function", "func"),
-    )
-)
-"""Words after which a slash may start a regular expression instead of dividing."""
 _STRING = lazy_pattern(r'"(?:[^"\\\n]|\\[^\n])*"')
 
 
 def check_awk(arguments: list[str], situation: Situation) -> None:
-    """Raise unless awk only prints, and only what may be read.
-
-    Raises:
-        UnprovenError: it may do more.
-    """
+    """Raise ``UnprovenError`` unless awk only prints, and only what may be read."""
     rest = list(arguments)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
@@ -218,7 +203,7 @@ def _without_strings(program: str) -> str:
 def _divides(code: str) -> bool:
     """Whether a slash after this code divides: it does after a name, a number or an index."""
     operand = re.search(r"(?:(?<![\w.])[\w.]+|\])[ \t]*$", code)
-    return operand is not None and operand.group().strip() not in _NO_OPERANDS
+    return operand is not None and operand.group().strip() not in tables().lists["awk_no_operands"]
 
 
 def _only_compares(code: str) -> bool:
@@ -366,7 +351,6 @@ def _bracket(arguments: list[str], situation: Situation) -> None:
 
 
 def _printf(arguments: list[str], situation: Situation) -> None:
-    del situation
     if arguments[:1] == ["--"]:
         arguments = arguments[1:]
     if not arguments or arguments[0].startswith("-"):
@@ -376,13 +360,11 @@ def _printf(arguments: list[str], situation: Situation) -> None:
 
 
 def _command(arguments: list[str], situation: Situation) -> None:
-    del situation
     if arguments[:1] not in (["-v"], ["-V"]):
         raise UnprovenError("command starts another program")
 
 
 def _ps(arguments: list[str], situation: Situation) -> None:
-    del situation
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
@@ -401,27 +383,16 @@ def _ps(arguments: list[str], situation: Situation) -> None:
 
 
 def _yes(arguments: list[str], situation: Situation) -> None:
-    del arguments
     if not situation.cut:
         raise UnprovenError("yes never ends unless head reads its output")
 
 
-_GO_VARIABLES = frozenset(
-    (
-        *("GOARCH", "GOBIN", "GOCACHE", "GOENV", "GOEXE", "GOHOSTARCH", "GOHOSTOS", "GOMOD", "GOMODCACHE", "GOOS"),
-        *("GOPATH", "GOROOT", "GOTOOLCHAIN", "GOTOOLDIR", "GOVERSION", "GOWORK", "GO111MODULE", "CGO_ENABLED", "CC"),
-        *("CXX", "GOAMD64", "GOARM", "GOTMPDIR", "GOSUMDB", "GOEXPERIMENT"),
-    )
-)
-
-
 def _go(arguments: list[str], situation: Situation) -> None:
     """Only tells settings that hold no secret, as an address of a proxy may."""
-    del situation
     names = [word for word in arguments[1:] if word != "-json"]
     if arguments[:1] != ["env"]:
         raise UnprovenError(f"go {arguments[0] if arguments else 'alone'} may change files")
-    if not names or not _GO_VARIABLES.issuperset(names):
+    if not names or not tables().lists["go_variables"].issuperset(names):
         raise UnprovenError("this use of go env may show or change other settings")
 
 
@@ -433,16 +404,6 @@ def _members(name: str, arguments: list[str], situation: Situation) -> None:
         if word.startswith(("-", "@")):
             raise UnprovenError(f"{name} {word} may do more than read")
     check_content(arguments[1], situation)
-
-
-_CERTIFICATE_FLAGS = frozenset(
-    (
-        *("-noout", "-text", "-dates", "-startdate", "-enddate", "-subject", "-issuer", "-serial", "-fingerprint"),
-        *("-hash", "-subject_hash", "-issuer_hash", "-email", "-purpose", "-modulus", "-ocsp_uri", "-pubkey"),
-        *("-sha1", "-sha256", "-verify", "-nocert", "-alias"),
-    )
-)
-_CERTIFICATE_VALUES = frozenset(("-nameopt", "-ext", "-certopt", "-checkend", "-checkhost", "-inform"))
 
 
 def _openssl(arguments: list[str], situation: Situation) -> None:
@@ -460,9 +421,9 @@ def _openssl(arguments: list[str], situation: Situation) -> None:
         word = rest.pop(0)
         if word == "-in" and rest:
             check_content(rest.pop(0), situation)
-        elif word in _CERTIFICATE_VALUES and rest:
+        elif word in tables().lists["certificate_values"] and rest:
             rest.pop(0)
-        elif word not in _CERTIFICATE_FLAGS:
+        elif word not in tables().lists["certificate_flags"]:
             raise UnprovenError(f"openssl {word} may do more than read")
 
 
@@ -503,7 +464,6 @@ def _shellcheck(arguments: list[str], situation: Situation) -> None:
 
 
 def _printenv(arguments: list[str], situation: Situation) -> None:
-    del situation
     if not arguments or not set(arguments) <= tables().lists["shown_variables"]:
         raise UnprovenError("printenv may show secrets")
 
@@ -522,12 +482,6 @@ def _yq(arguments: list[str], situation: Situation) -> None:
 
 
 _TAR_FLAGS = frozenset("tvzjJaZ")
-_TAR_LONG = frozenset(
-    (
-        *("--list", "--verbose", "--gzip", "--gunzip", "--bzip2", "--xz", "--zstd", "--auto-compress", "--full-time"),
-        *("--numeric-owner", "--utc", "--wildcards", "--no-wildcards", "--ignore-case", "--totals"),
-    )
-)
 
 
 def _tar(arguments: list[str], situation: Situation) -> None:
@@ -548,7 +502,7 @@ def _tar(arguments: list[str], situation: Situation) -> None:
             value = value if equals else "".join(rest[:1])
             del rest[: 0 if equals else 1]
             archives += [value] if option == "--file" else []
-        elif word in _TAR_LONG:
+        elif word in tables().lists["tar_long"]:
             lists |= word == "--list"
         elif word.startswith("-"):
             letters, attached, archive = word[1:].partition("f")
@@ -566,12 +520,6 @@ def _tar(arguments: list[str], situation: Situation) -> None:
 
 
 _COMPRESSOR_LETTERS = frozenset("cdklqtv0123456789")
-_COMPRESSOR_LONG = frozenset(
-    (
-        *("--stdout", "--to-stdout", "--decompress", "--uncompress", "--keep", "--list", "--quiet", "--test"),
-        *("--verbose", "--no-progress"),
-    )
-)
 
 
 def _compressor(name: str, arguments: list[str], situation: Situation) -> None:
@@ -579,7 +527,7 @@ def _compressor(name: str, arguments: list[str], situation: Situation) -> None:
     options: set[str] = set()
     for word in arguments:
         if word.startswith("--"):
-            if word not in _COMPRESSOR_LONG:
+            if word not in tables().lists["compressor_long"]:
                 raise UnprovenError(f"{name} {word} may do more than read")
             options.add(word)
         elif word.startswith("-") and word != "-":
@@ -593,26 +541,11 @@ def _compressor(name: str, arguments: list[str], situation: Situation) -> None:
         raise UnprovenError(f"{name} replaces files unless it prints, lists or tests them")
 
 
-_IP_OPTIONS = frozenset(
-    (
-        *("-4", "-6", "-br", "-brief", "-o", "-oneline", "-s", "-stats", "-statistics", "-d", "-details", "-c"),
-        *("-color", "-j", "-json", "-p", "-pretty"),
-    )
-)
-_IP_OBJECTS = frozenset(
-    (
-        *("a", "addr", "address", "r", "route", "link", "l", "neigh", "neighbor", "neighbour", "n", "rule", "maddr"),
-        *("maddress", "netconf"),
-    )
-)
-
-
 def _ip(arguments: list[str], situation: Situation) -> None:
-    del situation
-    rest = [word for word in arguments if word not in _IP_OPTIONS]
+    rest = [word for word in arguments if word not in tables().lists["ip_options"]]
     if rest[:2] in (["r", "get"], ["route", "get"]) and len(rest) == 3:
         return
-    if not rest or rest[0] not in _IP_OBJECTS:
+    if not rest or rest[0] not in tables().lists["ip_objects"]:
         raise UnprovenError("this use of ip may change something")
     if rest[1:] and (rest[1] not in ("show", "list", "ls", "sh") or len(rest) > 4):
         raise UnprovenError("this use of ip may change something")
@@ -660,7 +593,6 @@ _SHELL_OPTIONS = frozenset(("errexit", "errtrace", "nounset", "pipefail"))
 
 def _set(arguments: list[str], situation: Situation) -> None:
     """Only options that end the script early; others change what later commands mean or show."""
-    del situation
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
@@ -731,18 +663,6 @@ BUILTINS = frozenset(("test", "[", "printf", "command", "set"))
 CHECK_SYNTAX = ("bash", "dash", "sh")
 """Shells that with ``-n`` and a script only read it. They are none of the programs above, which only read."""
 
-SHELL_WORDS = frozenset(
-    (
-        *("alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command", "compgen", "complete"),
-        *("compopt", "continue", "coproc", "declare", "dirs", "disown", "do", "done", "echo", "elif", "else"),
-        *("enable", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "function"),
-        *("getopts", "hash", "help", "history", "if", "in", "jobs", "kill", "let", "local", "logout", "mapfile"),
-        *("popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return", "select", "set", "shift"),
-        *("shopt", "source", "suspend", "test", "then", "time", "times", "trap", "true", "type", "typeset"),
-        *("ulimit", "umask", "unalias", "unset", "until", "wait", "while"),
-    )
-)
-"""The builtins and the reserved words of bash."""
 
 MAY_BE_UNKNOWN: Mapping[str, Callable[[Sequence[str | None]], bool]] = {
     "printf": lambda arguments: bool(arguments) and arguments[0] is not None,

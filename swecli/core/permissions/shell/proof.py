@@ -34,7 +34,6 @@ from swecli.core.permissions.shell.programs import (
     MAY_BE_UNKNOWN,
     OTHERWISE,
     PROGRAMS,
-    SHELL_WORDS,
     check_find,
 )
 from swecli.core.permissions.shell.shell_state import (
@@ -90,11 +89,8 @@ _GIT_GLOBAL = frozenset(("-P", "--no-pager", "--no-optional-locks", "--literal-p
 
 
 def check_command(arguments: Sequence[str | None], situation: Situation, *, external: bool = False) -> None:
-    """Raise unless this command only reads. ``external``: another program starts it, not the shell.
-
-    Raises:
-        UnprovenError: it may do more.
-    """
+    """Raise ``UnprovenError`` unless this command only reads. ``external``: another program starts it, not the
+    shell."""
     name = _name_on_path(arguments[0], situation)
     if name is None or not name or "/" in name:
         raise UnprovenError(f"{name or 'a computed name'} is not a known program")
@@ -636,8 +632,9 @@ def _of_variable(word: Word, arguments: Sequence[str | None]) -> str:
     pieces = [segment for segment in word.segments if segment.kind != "text" or segment.text]
     plain = len(pieces) == 1 and pieces[0].kind == "variable" and not pieces[0].change
     name = arguments[0] if plain and arguments else None
-    known = name is not None and re.fullmatch(r"[a-z][a-z0-9.+-]*", name) is not None and name not in SHELL_WORDS
-    return name if name is not None and known else ""
+    if name is None or re.fullmatch(r"[a-z][a-z0-9.+-]*", name) is None or name in tables().lists["shell_words"]:
+        return ""
+    return name
 
 
 def _takes_any_text(words: Sequence[Word]) -> bool:

@@ -20,11 +20,11 @@ from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import within_text
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.shell.destructive import Place
-from swecli.core.permissions.shell.inner_scripts import SHELLS
 from swecli.core.permissions.shell.scan import FoundCommand, ScanWord, is_long_option
-from swecli.core.permissions.shell.started import WRAPPERS, Started
+from swecli.core.permissions.shell.started import Started
 from swecli.core.permissions.shell.subcommands import without_global_options
 from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.wrapped import unwrap
 from swecli.core.permissions.types import Rule
 from swecli.lazy_pattern import lazy_pattern
@@ -312,7 +312,7 @@ def unseen(items: Sequence[Started], rules: ReadRules) -> Iterator[Showing]:
         behind = _program_behind(item)
         if behind:
             program, wrapped = behind, item.found
-        elif item.name in WRAPPERS or item.found is not wrapped:
+        elif item.name in tables().lists["wrappers"] or item.found is not wrapped:
             wrapped = None
         elsewhere = item.name in _readers().elsewhere
         if elsewhere or not _tells_what_it_reads(item):
@@ -348,7 +348,7 @@ def _tells_what_it_reads(item: Started) -> bool:
     if item.name == "git":
         name, _ = _subcommand(item)
         return name in readers.git_plain or name in readers.git or name in readers.git_with
-    if item.name in SHELLS:
+    if item.name in tables().lists["shells"]:
         return any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text) for word in item.words[1:])
     known = item.name in readers.plain or item.name in readers.always or item.name in readers.recursive
     return known and item.name not in ("cpio", "pax") and not _lists_names(item)
@@ -369,7 +369,7 @@ def _lists_names(item: Started) -> bool:
 
 def tells_by_words(item: Started) -> bool:
     """Whether a word with blanks is no code that might name files: it is text for a program that opens none by it."""
-    return item.name == "git" or (item.name in _readers().plain and item.name not in SHELLS)
+    return item.name == "git" or (item.name in _readers().plain and item.name not in tables().lists["shells"])
 
 
 _PASSING_NAMES = frozenset(("xargs", "parallel", "find", "gfind", "fd", "fdfind"))

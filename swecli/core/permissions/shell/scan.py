@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.permissions.shell.lexer import decode_ansi, expanded, has_braces
+from swecli.core.permissions.shell.tables import tables
 from swecli.lazy_pattern import lazy_pattern
 
 
@@ -60,33 +61,6 @@ _SEPARATORS = frozenset("\n;&|()")
 _META = frozenset(" \t\r\n;&|()<>")
 _OPERATORS = frozenset("\n&|()<>")
 """What separates nothing in ``[[ ]]``."""
-_KEYWORDS = frozenset(
-    (
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "while",
-        "until",
-        "do",
-        "done",
-        "time",
-        "!",
-        "{",
-        "}",
-        "coproc",
-        "esac",
-        "function",
-    )
-)
-_MAY_EVALUATE = frozenset(
-    (
-        *("[", "[[", "declare", "export", "getopts", "let", "local", "mapfile", "printf", "read", "readarray"),
-        *("readonly", "test", "typeset", "unset", "wait"),
-    )
-)
-"""Builtins that run the substitutions in the subscript or the list of an argument, quoted or not."""
 PROGRAM_SETTING = lazy_pattern(
     r"(?:(?:GIT_|MAN|BAT_|DELTA_|SYSTEMD_|PSQL_)?PAGER|(?:GIT_|GIT_SEQUENCE_)?EDITOR|VISUAL|FCEDIT|GIT_EXTERNAL_DIFF"
     r"|GIT_SSH(?:_COMMAND)?|(?:GIT|SSH|SUDO)_ASKPASS|GIT_PROXY_COMMAND|GIT_CONFIG_VALUE_\d+|BROWSER|LESSOPEN|LESSCLOSE"
@@ -293,7 +267,8 @@ class _Scanner:
         """Scan the texts that are evaluated later: subscripts with substitutions in arithmetic, lists as one word,
         prompts."""
         texts = [value for _, value in current.assignments if value is not None]
-        if any(word.text in _MAY_EVALUATE for word in current.words):  # also after "command" or another wrapper
+        # The builtin may follow "command" or another wrapper.
+        if any(word.text in tables().lists["evaluating"] for word in current.words):
             texts += [word.text for word in current.words]
         for text in texts:
             if ("[" in text or "=(" in text) and ("$(" in text or "`" in text):
@@ -322,7 +297,7 @@ class _Scanner:
     def _add(self, current: _Current, words: list[ScanWord]) -> None:
         first = words[0]
         if not current.words:
-            if first.text in _KEYWORDS and len(words) == 1:
+            if first.text in tables().lists["keywords"] and len(words) == 1:
                 self._cases -= first.text == "esac" and self._cases > 0
                 if first.text == "time":
                     self._skip_time_option()

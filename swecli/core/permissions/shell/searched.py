@@ -12,6 +12,7 @@ from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import inside, is_secret
 from swecli.core.permissions.shell.expand import Situation, absolute
 from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.permissions.shell.tables import tables
 from swecli.core.secret_names import is_test_key
 
 Texts = Sequence[tuple[str, str]]
@@ -19,31 +20,10 @@ Texts = Sequence[tuple[str, str]]
 
 _RIPGREP_ALL = frozenset(("-u", "--unrestricted"))
 _RIPGREP_HIDDEN = frozenset(("-.", "--hidden", *_RIPGREP_ALL))
-_RIPGREP_TYPES = {
-    "py": ".py .pyi",
-    "python": ".py .pyi",
-    "js": ".js .jsx .mjs .cjs .vue",
-    "ts": ".ts .tsx .mts .cts",
-    "typescript": ".ts .tsx .mts .cts",
-    "rust": ".rs",
-    "go": ".go",
-    "java": ".java",
-    "c": ".c .h",
-    "cpp": ".c .h .cc .hh .cpp .hpp .cxx .hxx .inl",
-    "css": ".css .scss",
-    "html": ".htm .html .ejs",
-    "md": ".md .markdown .mdown .mkd .mkdn .mdx",
-    "markdown": ".md .markdown .mdown .mkd .mkdn .mdx",
-}
-"""Endings of ripgrep's commonest types; any other type counts as everything."""
 
 
 def check_grep(options: Collection[str], texts: Texts, operands: Sequence[str], situation: Situation) -> None:
-    """Raise if a recursive grep over these operands reads a secret.
-
-    Raises:
-        UnprovenError: it does, or that is unknown.
-    """
+    """Raise ``UnprovenError`` if a recursive grep over these operands reads a secret, or that is unknown."""
     pruned = tuple(value.rstrip("/") for option, value in texts if option == "--exclude-dir")
     chosen = [(option, value) for option, value in texts if option in ("--include", "--exclude")]
 
@@ -59,20 +39,17 @@ def check_grep(options: Collection[str], texts: Texts, operands: Sequence[str], 
 
 
 def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str], situation: Situation) -> None:
-    """Raise if ripgrep over these operands reads a secret. It skips hidden and ignored files unless a glob or an option
-    asks for them.
-
-    Raises:
-        UnprovenError: it does, or that is unknown.
-    """
+    """Raise ``UnprovenError`` if ripgrep over these operands reads a secret, or that is unknown. It skips hidden and
+    ignored files unless a glob or an option asks for them."""
     if not operands and situation.piped:
         return
     globs = [(option == "--iglob", value) for option, value in texts if option in ("-g", "--glob", "--iglob")]
     wanted = any(not value.startswith("!") for _, value in globs)
     types = [value for option, value in texts if option in ("-t", "--type")]
     redefined = any(option in ("--type-add", "--type-clear") for option, _ in texts)
-    known = not redefined and all(name in _RIPGREP_TYPES for name in types)
-    endings = tuple(ending for name in types for ending in _RIPGREP_TYPES.get(name, "").split()) if known else ()
+    known, endings_of = not redefined, tables().ripgrep_types
+    known = known and all(name in endings_of for name in types)
+    endings = tuple(ending for name in types for ending in endings_of[name]) if known else ()
     ignored = wanted or bool(_RIPGREP_ALL & set(options)) or any(option.startswith("--no-ignore") for option in options)
     # A later glob takes precedence, and one that is no exclusion may bring a folder back.
     last_wanted = max((at for at, (_, value) in enumerate(globs) if not value.startswith("!")), default=-1)
@@ -103,11 +80,7 @@ def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str
 def check_listed(
     name: str, predicates: Sequence[str], starts: Sequence[str], situation: Situation, reach: Reach | None = None
 ) -> None:
-    """Raise if a command that reads the files find lists gets a secret.
-
-    Raises:
-        UnprovenError: it does, or that is unknown.
-    """
+    """Raise ``UnprovenError`` if a command that reads the files find lists gets a secret, or that is unknown."""
     alternatives = {"-o", "-or", ",", "(", ")"} & set(predicates)
     negated = ("-not", "!")
     names = [
@@ -145,11 +118,7 @@ def _passes_over(test: str, pattern: str, path: str, starts: Sequence[str], situ
 
 
 def check_trees(name: str, operands: Sequence[str], situation: Situation) -> None:
-    """Raise if a command that compares whole trees reads a secret.
-
-    Raises:
-        UnprovenError: it does, or that is unknown.
-    """
+    """Raise ``UnprovenError`` if a command that compares whole trees reads a secret, or that is unknown."""
     check_below(name, operands, Reach(links=True), lambda path: True, situation)
 
 

@@ -19,7 +19,7 @@ from swecli.core.permissions.shell.expand import (
     prints_number,
 )
 from swecli.core.permissions.shell.syntax import Script, Simple, UnprovenError, Word, loop_variables, simple_commands
-from swecli.core.permissions.shell.tables import is_plain_variable
+from swecli.core.permissions.shell.tables import is_plain_variable, tables
 from swecli.core.permissions.shell.values import Number
 from swecli.lazy_pattern import lazy_pattern
 
@@ -53,15 +53,6 @@ def only_settings(name: str, value: str, situation: Situation) -> bool:
         places = [path for entry in value.split(":") if entry for path in absolute(entry, situation)]
         return bool(places) and all(inside(situation.facts.resolve(path), situation.roots) for path in places)
     return bool(_SETTINGS.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
-
-
-_SET_VARIABLES = frozenset(
-    (
-        *(".", "builtin", "command", "declare", "eval", "export", "getopts", "let", "local", "mapfile", "printf"),
-        *("read", "readarray", "readonly", "source", "typeset", "unset"),
-    )
-)
-"""Builtins that may set variables of the shell."""
 
 
 def check_assignments(node: Simple, situation: Situation) -> str:
@@ -246,6 +237,6 @@ def may_set_any(words: Sequence[str | None]) -> bool:
         case ["printf", str(form), *_] if not form.startswith("-"):
             return False
         case [name, *_]:
-            return name in _SET_VARIABLES
+            return name in tables().lists["setting_builtins"]
         case _:
             return False

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from swecli.core.permissions.shell.inner_scripts import inner_scripts, program_name, set_for_programs
 from swecli.core.permissions.shell.scan import FoundCommand, ScanError, ScanWord, scan
+from swecli.core.permissions.shell.tables import tables
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_UNPACKED = 2_000
@@ -19,41 +20,8 @@ _MOST_WORDS = 100_000
 _DEEPEST = 6
 """Levels of commands within commands."""
 
-WRAPPERS = frozenset(
-    (
-        *("env", "timeout", "gtimeout", "nice", "nohup", "stdbuf", "setsid", "ionice", "time", "command", "builtin"),
-        *("exec", "sudo", "doas", "xargs", "chroot", "unshare", "nsenter", "strace", "ltrace", "chrt", "taskset"),
-        *("busybox", "toybox", "watch", "parallel", "flock", "script", "su", "ssh", "caffeinate", "firejail", "bwrap"),
-        *("proot", "fakeroot", "systemd-run", "runuser", "pkexec", "numactl", "prlimit", "setarch", "linux32"),
-        *("linux64", "valgrind", "gdb", "perf", "hyperfine", "entr", "docker", "podman", "kubectl", "xvfb-run"),
-        *("rlwrap", "unbuffer", "start-stop-daemon", "torsocks", "proxychains", "proxychains4", "trap", "noglob"),
-        *("nocorrect", "then", "do", "else", "dbus-run-session", "sg", "newgrp", "daemonize", "tmux", "screen", "at"),
-        *("batch", "wsl", "arch", "setpriv", "choom", "uclampset", "runcon", "capsh", "cgexec", "run0", "su-exec"),
-        *("gosu", "chpst", "aa-exec", "cpulimit", "schedtool", "faketime", "eatmydata", "catchsegv", "dbus-launch"),
-        *("tini", "dumb-init", "sandbox-exec", "flatpak-spawn", "distrobox", "gtime", "pdsh", "adb", "srun", "tsp"),
-        *("nodemon", "gksu", "gksudo", "kdesu", "kdesudo", "dzdo", "gnice", "gnohup", "systemd-inhibit", "daemon"),
-        *("softlimit", "setlock", "trickle", "chronic", "ifne", "sem", "xe", "pssh", "parallel-ssh", "with-contenv"),
-        *("pamexec", "retry", "setuidgid", "envdir"),
-    )
-)
-_RUNNERS = frozenset(
-    (
-        *("mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm", "ts-node"),
-        *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm", "hatch", "pdm", "rye", "pixi"),
-        *("tox", "pipx", "uvx", "dotenv", "dotenvx", "doppler", "op", "aws-vault", "chamber", "cross-env", "env-cmd"),
-        *("foreman", "bun", "deno", "pueue", "salt", "i3-msg", "swaymsg"),
-    )
-)
-"""Programs that start another one as one of many uses: a computed argument is rarely a program."""
 _RUNS_SCRIPTS = lazy_pattern(r"(?:python|ruby|php|node)[\d.]*")
 """Interpreters that start a script, which may have the name of a program (``php artisan``, ``node .bin/prisma``)."""
-_DIRECT = frozenset(
-    (
-        *("env", "timeout", "gtimeout", "nice", "nohup", "stdbuf", "setsid", "ionice", "time", "command", "builtin"),
-        *("exec", "xargs"),
-    )
-)
-"""Wrappers that take no operand before the program but a number or settings."""
 _SETTING = lazy_pattern(r"[A-Za-z_]\w*=")
 _NUMBER = lazy_pattern(r"[\d.+]|(?:inf|infinity|nan)\Z", re.IGNORECASE)
 _LOADER = lazy_pattern(r"ld(?:-linux|-musl)?[\w.-]*\.so")
@@ -120,19 +88,19 @@ def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[Sca
     if depth > _DEEPEST:
         raise ScanError("it is nested too deeply")
     yield words
-    name = program_name(words[0])
-    runner = name in _RUNNERS or _RUNS_SCRIPTS.fullmatch(name) is not None
-    if name in WRAPPERS or runner or _LOADER.match(name):
-        named, given, direct = False, False, name in _DIRECT
+    name, lists = program_name(words[0]), tables().lists
+    runner = name in lists["runners"] or _RUNS_SCRIPTS.fullmatch(name) is not None
+    if name in lists["wrappers"] or runner or _LOADER.match(name):
+        named, given, direct = False, False, name in lists["direct_wrappers"]
         for index in range(1, min(len(words), 40)):
             word = words[index]
             if "{}" in word.text and (runner or named or words[index - 1].text in ("-I", "--replace")):
                 continue  # an argument
             if (word.known and word.text.endswith("/")) or (word.glob and (runner or given)):
                 continue  # a folder or files, as no path of a program ends in a slash
-            direct &= program_name(word) not in WRAPPERS - _DIRECT
+            direct &= program_name(word) not in lists["wrappers"] - lists["direct_wrappers"]
             given |= direct and _gives_program(word, words[index - 1])
-            named |= not (word.text.startswith("-") or word.text.isdigit() or program_name(word) in {"", *WRAPPERS})
+            named |= not (word.text.startswith("-") or word.text.isdigit() or _is_wrapper(word))
             if word.text.startswith("-") or _SETTING.match(word.text):
                 continue
             if word.known and re.search(r"\s", word.text):
@@ -148,6 +116,12 @@ def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[Sca
                     yield from _suffixes(words[index + 1 : stop], depth + 1)
 
 
+def _is_wrapper(word: ScanWord) -> bool:
+    """Whether a word is a wrapper, or computed, so that it may be one."""
+    name = program_name(word)
+    return not name or name in tables().lists["wrappers"]
+
+
 def _gives_program(word: ScanWord, before: ScanWord) -> bool:
     """Whether a word behind a wrapper is surely the program, so that what follows are its arguments."""
     text = word.text
@@ -155,5 +129,5 @@ def _gives_program(word: ScanWord, before: ScanWord) -> bool:
         word.known
         and not (word.glob or text.startswith("-") or before.text.startswith("-") or not before.known)
         and not (_SETTING.match(text) or _NUMBER.match(text))
-        and program_name(word) not in {"", *WRAPPERS}
+        and not _is_wrapper(word)
     )

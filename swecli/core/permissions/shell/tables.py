@@ -99,6 +99,10 @@ class Tables(Struct, frozen=True):
     """Words in the languages of individual programs."""
     helpers: Mapping[str, frozenset[str]]
     """Programs by the one that starts them, found on PATH as well."""
+    connecting: Mapping[str, frozenset[str]]
+    """By program, the subcommands that connect to other machines; ``-`` stands for none."""
+    ripgrep_types: Mapping[str, frozenset[str]]
+    """Endings of the files of a type."""
 
 
 @cache
@@ -110,9 +114,11 @@ def tables() -> Tables:
     shared = cast("dict[str, dict[str, Any]]", data["options"])
     raw = cast("dict[str, dict[str, Any]]", data["commands"])
     commands = {name: _table(raw[entry.get("same", name)], shared) for name, entry in raw.items()}
-    lists = {name: frozenset(words.split()) for name, words in cast("dict[str, str]", data["lists"]).items()}
-    helpers = {name: frozenset(names.split()) for name, names in cast("dict[str, str]", data["helpers"]).items()}
-    return Tables(commands, lists, helpers)
+    lists, helpers, connecting, ripgrep_types = (
+        {name: frozenset(words.split()) for name, words in cast("dict[str, str]", data[table]).items()}
+        for table in ("lists", "helpers", "connecting", "ripgrep_types")
+    )
+    return Tables(commands, lists, helpers, connecting, ripgrep_types)
 
 
 def _table(entry: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -43,11 +43,8 @@ _ENDING = lazy_pattern(r"(?:[\w-]+/)*(?:\*\*?/)*\*\.[A-Za-z0-9]+")
 def check_executed(
     inner: Sequence[str], predicates: Sequence[str], starts: Sequence[str], situation: Situation
 ) -> None:
-    """Raise unless a command may get every file that find meets. Its own options are judged elsewhere.
-
-    Raises:
-        UnprovenError: it may not.
-    """
+    """Raise ``UnprovenError`` unless a command may get every file that find meets. Its own options are judged
+    elsewhere."""
     lists = tables().lists
     name = inner[0] if inner else ""
     predicates = _before_actions(predicates)
@@ -136,12 +133,8 @@ def with_names(
 
 
 def check_each_name(listed: Listed, inner: Sequence[str], situation: Situation) -> None:
-    """Raise unless a command may get each of the names that another command lists, in a loop. Both are judged
-    elsewhere.
-
-    Raises:
-        UnprovenError: it may not.
-    """
+    """Raise ``UnprovenError`` unless a command may get each of the names that another command lists, in a loop. Both
+    are judged elsewhere."""
     _check_names(_listed_here(listed, situation), inner, situation, split_by_shell=True)
 
 
