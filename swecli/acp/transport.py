@@ -35,11 +35,7 @@ class BadMessage(Exception):
 
 
 def parse(line: bytes) -> Message:
-    """The message of a line.
-
-    Raises:
-        BadMessage: it is not one.
-    """
+    """The message of a line; raises ``BadMessage`` if it is none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -38,11 +38,7 @@ class Destination(Struct, frozen=True):
 
 
 def format_of(name: str) -> ExportFormat:
-    """The format for a file name's ending.
-
-    Raises:
-        DestinationError: no format has this ending.
-    """
+    """The format for a file name's ending; raises ``DestinationError`` if none has this ending."""
     export_format = _SUFFIXES.get(Path(name).suffix.lower())
     if export_format is None:
         raise DestinationError(

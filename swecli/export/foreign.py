@@ -67,10 +67,6 @@ def read_foreign(text: str) -> Foreign:
     foreign = _READERS[kind](lines)
     if broken:
         foreign.left_out[NOT_UNDERSTOOD] += broken
-    return _with_messages(foreign)
-
-
-def _with_messages(foreign: Foreign) -> Foreign:
     if not any(isinstance(entry.part, TextPart) for entry in foreign.said):
         raise PortableError(f"it is a session file of {foreign.agent}, but contains no messages")
     return foreign

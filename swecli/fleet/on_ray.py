@@ -35,11 +35,7 @@ RESCHEDULED = 4
 
 
 def require_ray() -> Any:
-    """The package.
-
-    Raises:
-        StartError: it is not installed.
-    """
+    """The package; raises ``StartError`` if it is not installed."""
     try:
         return import_module("ray")
     except ImportError as error:
@@ -111,7 +107,6 @@ class RayRunner:
 
     async def attempt(self, order: Order, heard: Heard, permission: Permission) -> Returned:
         """Run one attempt somewhere. The actor permits the requests in the driver's place: ``permission`` is unused."""
-        del permission
         if self._halted:
             return Returned(Ended("stopped", "stopped", "the fleet was stopped"))
         ray, name = self._ray, Path(order.scratch).name

@@ -154,11 +154,7 @@ def failures(run: Run) -> list[tuple[str, str, list[Result]]]:
 
 
 def report_text(folders: Sequence[Path]) -> str:
-    """The figures of one run, or of two and their comparison.
-
-    Raises:
-        StartError: a folder has no results.
-    """
+    """The figures of one run, or of two and their comparison. Raises ``StartError`` as ``read_run`` does."""
     runs = [read_run(folder) for folder in folders]
     lines: list[str] = []
     for run in runs:
@@ -193,11 +189,8 @@ def _figures(run: Run) -> list[str]:
 
 
 def report_page(folders: Sequence[Path]) -> str:
-    """The page. All text from outside is made safe and escaped; nothing is loaded.
-
-    Raises:
-        StartError: a folder has no results.
-    """
+    """The page. All text from outside is made safe and escaped; nothing is loaded. Raises ``StartError`` as
+    ``read_run`` does."""
     runs = [read_run(folder) for folder in folders]
     run = runs[-1]
     style, script = _part("report.css"), _part("report.js")

@@ -289,11 +289,7 @@ def _unreachable(repo: str, environment: Mapping[str, str]) -> str:
 
 
 def commit_of(repo: str | Path, ref: str, environment: Mapping[str, str]) -> str:
-    """The hash of the commit that a ref names.
-
-    Raises:
-        GitFailedError: there is none.
-    """
+    """The hash of the commit that a ref names; raises ``GitFailedError`` if it names none."""
     output = read_git(
         "git", repo, ("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}"), environment, _SECONDS
     )

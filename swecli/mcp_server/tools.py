@@ -207,11 +207,7 @@ def folder_of(arguments: Mapping[str, Any]) -> str:
 
 
 def text_of(arguments: Mapping[str, Any], name: str) -> str:
-    """A text among the arguments; empty without one.
-
-    Raises:
-        BadArguments: it is not a text.
-    """
+    """A text among the arguments; empty without one. Raises ``BadArguments`` if it is not a text."""
     value = arguments.get(name, "")
     if value is None:
         return ""

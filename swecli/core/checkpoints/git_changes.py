@@ -217,7 +217,8 @@ def _blobs(git: _Git, names: Sequence[str]) -> dict[str, bytes | int]:
 def _block(change: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlock | None:
     path = os.path.join(top, change.path)
     if change.module:
-        return DiffBlock(path, _subproject(change.blob), _subproject(_commit_of(path)))
+        facts = git_facts(Path(path)) if os.path.lexists(os.path.join(path, ".git")) else None
+        return DiffBlock(path, _subproject(change.blob), _subproject(head_commit(facts) if facts else ""))
     before: str | None = None
     why_old = ""
     if change.blob:
@@ -239,12 +240,6 @@ def _block(change: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> Diff
 def _subproject(commit: str) -> str | None:
     """A submodule as git shows it in a diff."""
     return f"Subproject commit {commit}\n" if commit else None
-
-
-def _commit_of(path: str) -> str:
-    """The commit of the submodule at ``path``; empty if there is none now."""
-    facts = git_facts(Path(path)) if os.path.lexists(os.path.join(path, ".git")) else None
-    return head_commit(facts) if facts else ""
 
 
 def _present(path: str) -> tuple[str | None, str, int | None]:

@@ -81,11 +81,15 @@ def spans(operations: Iterable[Operation]) -> list[Span]:
     )
 
 
+def _edited(operations: Iterable[Operation]) -> set[str]:
+    return {change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active}
+
+
 def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFolders, below: str = "") -> Difference:
     """A session's changes. ``below`` (absolute) restricts them to that place, and then includes generated folders. A
     file edited by name never counts as generated."""
     operations = journal.operations(connection, session, ("edit", "command"))
-    edited = {change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active}
+    edited = _edited(operations)
     by_path = {span.path: span for span in spans(operations) if not below or is_below(span.path, below)}
     reasons = {path: span.after.note or span.before.note for path, span in by_path.items()}
     folders = [path for path, why in reasons.items() if why in LEFT_OUT]
@@ -111,7 +115,7 @@ class RunChanges(Struct, frozen=True):
 def changed_files(operations: Sequence[Operation], rules: GeneratedFolders) -> dict[str, bool]:
     """Files that differ because of the operations (newest first), the newest change last, and whether each existed
     before. Generated files count only if an edit named them."""
-    edited = {change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active}
+    edited = _edited(operations)
     by_path = {span.path: span for span in spans(operations) if (span.after.note or span.before.note) not in USUAL}
     listed = edited.union(rules.split(path for path in by_path if path not in edited)[0])
     newest = dict.fromkeys(change.path for operation in operations for change in operation.active)
@@ -132,7 +136,7 @@ def changed_since(
 ) -> dict[int, ChangedSince]:
     """Changes since each turn, without generated files."""
     operations = journal.operations(connection, session, ("edit", "command"))
-    edited = {change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active}
+    edited = _edited(operations)
     others = {change.path for operation in operations for change in operation.active} - edited
     counted = edited.union(rules.split(others)[0])
     by_path: dict[str, Span] = {}
@@ -376,13 +380,16 @@ class FileHistory:
         journal.end(connection, operation, state, self._clock() if state == "done" else None)
         return tuple(changes.values())
 
+    def _operations(self, *kinds: OperationKind) -> list[Operation]:
+        with self._rows.read() as connection:
+            return journal.operations(connection, self._session, kinds)
+
     # --- undo and redo ---------------------------------------------------------------------------------------
 
     def undo(self, target: Target) -> FilesRestored:
         """Undo changes to paths that were not changed since. The last change is the newest one beyond the byproducts of
         tests and builds, if there is one."""
-        with self._rows.read() as connection:
-            operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
+        operations = chosen(self._operations("edit", "command"), target)
         skipped: list[LeftFile] = []
         byproducts: tuple[tuple[Operation, ...], Plan] | None = None
         rules = GeneratedFolders(self._roots)
@@ -416,10 +423,7 @@ class FileHistory:
         return outcome("undo", group, made, ())
 
     def _since(self, turn: int) -> tuple[tuple[Operation, ...], Plan]:
-        with self._rows.read() as connection:
-            operations = chosen(
-                journal.operations(connection, self._session, ("edit", "command")), Target("since", turn)
-            )
+        operations = chosen(self._operations("edit", "command"), Target("since", turn))
         return tuple(operations), plan_reversal(operations, self._others(operations, GeneratedFolders(self._roots)))
 
     def _others(self, group: Sequence[Operation], rules: GeneratedFolders) -> dict[int, frozenset[str]]:
@@ -431,18 +435,14 @@ class FileHistory:
     def unwind(self, name: str, turn: int) -> FilesRestored:
         """Redo what a rewind undid, after undoing changes of turns after ``turn``."""
         since = self.rewind(turn + 1, f"{name}-since")
-        with self._rows.read() as connection:
-            undone = journal.operations(connection, self._session, ("undo",))
-        rewound = next((operation for operation in undone if operation.origin.item == name), None)
+        rewound = next((operation for operation in self._operations("undo") if operation.origin.item == name), None)
         if rewound is None:
             return structs.replace(since, direction="redo")
         done = self._carry_out("redo", (rewound,), plan_reversal([rewound]))
         return _merged(since, done)
 
     def redo(self) -> FilesRestored:
-        with self._rows.read() as connection:
-            undone = journal.operations(connection, self._session, ("undo",))
-        for operation in undone:
+        for operation in self._operations("undo"):
             made = plan_reversal([operation])
             if made.steps or made.conflicts:
                 return self._carry_out("redo", (operation,), made)
@@ -501,9 +501,7 @@ class FileHistory:
             return None
 
     def recent(self, limit: int) -> Recent:
-        with self._rows.read() as connection:
-            operations = journal.operations(connection, self._session, ("edit", "command"))
-        return Recent(tuple(operations[:limit]), self.not_covered)
+        return Recent(tuple(self._operations("edit", "command")[:limit]), self.not_covered)
 
     def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
         with self._rows.read() as connection:
@@ -515,11 +513,8 @@ class FileHistory:
 
     def created(self) -> tuple[str, ...]:
         """Absolute paths of the files that edits by name have created and that are still new."""
-        with self._rows.read() as connection:
-            operations = journal.operations(connection, self._session, ("edit", "command"))
-        edited = {
-            change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active
-        }
+        operations = self._operations("edit", "command")
+        edited = _edited(operations)
         new = (span for span in spans(operations) if span.before.kind == "absent" and span.after.kind == "file")
         return tuple(span.path for span in new if span.path in edited)
 

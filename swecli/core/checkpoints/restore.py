@@ -75,7 +75,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
             at.undoes.append(change)
         elif not at.state.same(change.before):
             at.blocked = True
-            conflicts.append(LeftFile(change.path, _conflict(at.state)))
+            conflicts.append(LeftFile(change.path, "no longer exists" if at.state.kind == "absent" else CHANGED_SINCE))
     steps = tuple(Step(path, at.now, at.state, tuple(at.undoes)) for path, at in paths.items() if at.undoes)
     return Plan(steps, tuple(conflicts), tuple(uncovered))
 
@@ -90,10 +90,6 @@ def _uncovered(change: Change) -> str:
     if not after.kept:
         return f"redo could not restore its current content: {after.note or 'its content was not stored'}"
     return ""
-
-
-def _conflict(state: Image) -> str:
-    return "no longer exists" if state.kind == "absent" else CHANGED_SINCE
 
 
 Scope = Literal["last", "turn", "since", "call", "path"]
@@ -203,12 +199,15 @@ def _accessible(steps: Sequence[Step]) -> Generator[None]:
 
 def _do(step: Step, content: Content) -> None:
     path, now, then = step.path, step.now, step.then
-    _require_plain_way(path)
+    folder = os.path.dirname(path)
+    if os.path.realpath(folder) != folder:
+        raise _Refused("its path now contains a link")
     current = _now(path, now)
     linked = _is_linked(path, current, then) if step.relinks else True
     if current.same(then) and linked:
         return
-    if not _as_expected(current, now) and not current.same(then):
+    # A folder's mode may be temporarily open.
+    if not (current.same(now) or current.kind == now.kind == "folder" or current.same(then)):
         raise _Refused(CHANGED_SINCE)
     if then.kind == "folder" and current.kind == "folder":
         return  # its mode is set at the end, when its contents are complete
@@ -230,17 +229,6 @@ def _do(step: Step, content: Content) -> None:
                 folder.make_link(os.path.basename(path), then.target)
         case _:
             pass
-
-
-def _as_expected(current: Image, now: Image) -> bool:
-    """Whether a path still has the state from the plan; a folder's mode may be temporarily open."""
-    return current.same(now) or current.kind == now.kind == "folder"
-
-
-def _require_plain_way(path: str) -> None:
-    parent = os.path.dirname(path)
-    if os.path.realpath(parent) != parent:
-        raise _Refused("its path now contains a link")
 
 
 def _rewrite(path: str, current: Image, then: Image, content: Content) -> None:

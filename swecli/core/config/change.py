@@ -283,12 +283,6 @@ def _inline(value: object) -> Any:
     return value
 
 
-def _like(old: bytes, text: str) -> str:
-    """``text`` with the byte order mark and the line ends of the file's old content."""
-    text = text.replace("\n", "\r\n") if b"\r\n" in old else text
-    return f"\ufeff{text}" if old.startswith(BOM_UTF8) else text
-
-
 def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
     """Read, change and replace the file, while no other process does; makes its folder."""
     target = path.resolve()
@@ -318,5 +312,8 @@ def _changed(path: Path, target: Path, key: str, change: Callable[[Table], bool]
     if read is None:
         write_whole(target, text)
     else:
-        write_whole(target, _like(target.read_bytes(), text), target.stat().st_mode & 0o777)
+        old = target.read_bytes()
+        text = text.replace("\n", "\r\n") if b"\r\n" in old else text
+        mark = "\ufeff" if old.startswith(BOM_UTF8) else ""
+        write_whole(target, f"{mark}{text}", target.stat().st_mode & 0o777)
     return True

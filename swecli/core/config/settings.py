@@ -21,11 +21,7 @@ _WORD = lazy_pattern(r"[A-Za-z0-9_.-]+")
 
 
 def word(value: str) -> str:
-    """``value`` if it is one word.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """``value`` if it is one word; raises ``ValueError`` otherwise."""
     if not _WORD.fullmatch(value):
         raise ValueError("must be one word")
     return value
@@ -487,10 +483,6 @@ class UiSettings(Section):
     """Time limit of the status line command, in seconds."""
 
 
-def _as_list(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
 def _normal(keys: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return tuple(dict.fromkeys(normal(key) for key in keys))
@@ -498,7 +490,7 @@ def _normal(keys: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError(f"must be keys, and the keyboard {error}") from None
 
 
-Keys = Annotated[tuple[str, ...], check(_normal, before=_as_list)]
+Keys = Annotated[tuple[str, ...], check(_normal, before=lambda value: (value,) if isinstance(value, str) else value)]
 
 
 class _KeyChanges(Section):
@@ -541,11 +533,7 @@ class AgentSettings(Section):
 
 
 def secret_name(value: str) -> str:
-    """``value`` if it is a pattern of a name.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """``value`` if it is a pattern of a name; raises ``ValueError`` otherwise."""
     check_pattern(value)
     return value
 

@@ -263,7 +263,8 @@ NOTHING = Verdict()
 def decide(answers: Sequence[Answer]) -> Verdict:
     """The strictest wish with all of its reasons, every context in the order of the hooks, and the first replacement
     input."""
-    wish = _strictest(answers)
+    wishes: list[Wish] = ["none", *(answer.wish for answer in answers)]
+    wish = max(wishes, key=_STRICT.index)
     stopping = next((answer for answer in answers if answer.stop), None)
     return Verdict(
         wish,
@@ -274,14 +275,6 @@ def decide(answers: Sequence[Answer]) -> Verdict:
         next((answer.updated for answer in answers if answer.updated is not None), None),
         next((answer.output for answer in answers if answer.output is not None), None),
     )
-
-
-def _strictest(answers: Sequence[Answer]) -> Wish:
-    wished = {answer.wish for answer in answers}
-    for wish in reversed(_STRICT):
-        if wish in wished:
-            return wish
-    return "none"
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -204,7 +204,9 @@ async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, sk
         await asyncio.to_thread(Path(hook.plugin.data).mkdir, parents=True, exist_ok=True)
         command, names = hook.plugin.expanded(command), {**names, **hook.plugin.variables, **_LEAVES_NO_FILES}
     try:
-        with _as_file(data) as stdin:
+        with tempfile.TemporaryFile() as stdin:  # which the hook reads at any speed, or ignores
+            stdin.write(data)
+            stdin.seek(0)
             spec = CommandSpec(
                 command, place.project, {**place.environment, **names}, stdin=stdin.fileno(), errors=writer
             )
@@ -239,15 +241,6 @@ async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, sk
 
 _LEAVES_NO_FILES: dict[str, str] = {"PYTHONDONTWRITEBYTECODE": "1"}
 """A plugin's folder stays as the user allowed it."""
-
-
-def _as_file(data: bytes) -> IO[bytes]:
-    """The payload as a file that the hook can read at any speed, or ignore."""
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    file.write(data)
-    file.flush()
-    file.seek(0)
-    return file
 
 
 def _read(running: RunningCommand, errors: CommandOutput) -> Ran:

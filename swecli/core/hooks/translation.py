@@ -219,14 +219,6 @@ _GREP = (
 )
 
 
-def _from_grep(ours: Values, given: Values) -> dict[str, Any]:
-    return {**ours, **{mine: given[theirs] for theirs, mine in _GREP if theirs in given}}
-
-
-def _glob(use: ToolUse) -> Values:
-    return {"pattern": use.arguments.get("glob") or "*", "path": _path(use)}
-
-
 def _from_glob(ours: Values, given: Values) -> dict[str, Any]:
     changed = {**ours, "path": given.get("path", ours.get("path", "."))}
     pattern = given.get("pattern", "*")
@@ -285,7 +277,7 @@ _TO_CLAUDE: Mapping[str, Callable[[ToolUse], Values]] = MappingProxyType(
         "write_file": _write,
         "edit_file": _edit,
         "search": _grep,
-        "list_files": _glob,
+        "list_files": lambda use: {"pattern": use.arguments.get("glob") or "*", "path": _path(use)},
         "web_fetch": lambda use: {"url": use.arguments.get("url", ""), "prompt": ""},
         "update_todos": _todos,
         "ask_user": _question,
@@ -300,7 +292,7 @@ _FROM_CLAUDE: Mapping[str, Callable[[Values, Values], dict[str, Any]]] = Mapping
         "write_file": _from_write,
         "edit_file": _from_edit,
         "apply_patch": lambda ours, given: dict(ours),
-        "search": _from_grep,
+        "search": lambda ours, given: {**ours, **{mine: given[theirs] for theirs, mine in _GREP if theirs in given}},
         "list_files": _from_glob,
         "web_fetch": lambda ours, given: {"url": given.get("url", ours.get("url", ""))},
         "update_todos": _from_todos,

@@ -89,11 +89,7 @@ _one = msgspec.json.Decoder(Diagnostic)
 
 
 def read_message(data: bytes) -> Message:
-    """Decode one message.
-
-    Raises:
-        ProtocolError: it is invalid.
-    """
+    """The decoded message; raises ``ProtocolError`` if it is invalid."""
     try:
         return _message.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

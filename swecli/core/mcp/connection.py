@@ -307,6 +307,7 @@ class Connection:
 
     async def _run_with(self, definition: ServerDefinition, mode: Literal["legacy", "auto"]) -> None:
         import httpx2
+        import mcp_types
         from mcp import Client, MCPError
 
         _quiet()
@@ -321,7 +322,7 @@ class Connection:
                             self._streams(definition),
                             mode=mode,
                             cache=None,
-                            client_info=_ourselves(self._place.version),
+                            client_info=mcp_types.Implementation(name="swecli", version=self._place.version),
                             list_roots_callback=self._list_roots,
                             logging_callback=self._logged,
                             message_handler=self._heard,
@@ -687,12 +688,6 @@ class Connection:
             | mcp_types.ResourceListChangedNotification,
         ):
             self._announced()
-
-
-def _ourselves(version: str) -> mcp_types.Implementation:
-    import mcp_types
-
-    return mcp_types.Implementation(name="swecli", version=version)
 
 
 def _quiet() -> None:

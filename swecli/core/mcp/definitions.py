@@ -311,11 +311,7 @@ def _of_json(name: str, entry: Any, origin: str, scope: Scope) -> ServerDefiniti
 
 
 def whole(found: ServerDefinition) -> ServerDefinition:
-    """The definition, if it can be used.
-
-    Raises:
-        DefinitionError: it can't.
-    """
+    """The definition, if it can be used; raises ``DefinitionError`` otherwise."""
     if found.transport == "stdio":
         if not found.command:
             raise DefinitionError("it has no command")
@@ -336,11 +332,7 @@ def usable_name(name: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """The name, if valid for a server.
-
-    Raises:
-        DefinitionError: it is not.
-    """
+    """The name, if valid for a server; raises ``DefinitionError`` otherwise."""
     if not _NAME.fullmatch(name) or "__" in name:
         raise DefinitionError("its name must use letters, digits, dots, single underscores and hyphens, 64 at most")
     return name

@@ -183,11 +183,7 @@ def _callable_tool(tool: object) -> dict[str, Any] | None:
 
 
 def _validate(method: str, result: dict[str, Any]) -> None:
-    """Check a server's result as the SDK does.
-
-    Raises:
-        ValidationError: it would refuse the result.
-    """
+    """Check a server's result as the SDK does; raises ``ValidationError`` if it would refuse the result."""
     from mcp_types import methods
     from mcp_types.version import LATEST_HANDSHAKE_VERSION
 

@@ -330,7 +330,7 @@ def open_unwritten(
     """A database in memory instead of one that fails with ``error``; with the file's contents if only writing fails.
     The file stays unchanged. Never raises for what it finds there."""
     copy = _open_copy(path, migrations) if purpose.copied and _only_readable(path, error) else None
-    database = copy or _open_memory(migrations)
+    database = copy or open_in_memory(migrations)
     database.copied = copy is not None
     how = "can't be used" if copy is None else "can't be written" if is_full(error) else "is read-only"
     database.why_in_memory = f"The {purpose.name} {path} {how} ({_reason(error)})."
@@ -346,7 +346,10 @@ def is_full(error: Exception) -> bool:
 
 def open_in_memory(migrations: Sequence[Migration] = MIGRATIONS) -> Database:
     """A database that ends with the process, for a run that must leave no trace."""
-    return _open_memory(migrations)
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA foreign_keys=ON")
+    _migrate(connection, None, migrations, [])
+    return Database(None, connection, connection)
 
 
 class _Unusable(Exception):
@@ -562,13 +565,6 @@ def _move_aside(path: Path) -> Path:
     return target
 
 
-def _open_memory(migrations: Sequence[Migration]) -> Database:
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA foreign_keys=ON")
-    _migrate(connection, None, migrations, [])
-    return Database(None, connection, connection)
-
-
 def _only_readable(path: Path, error: Exception) -> bool:
     """Whether only writing failed: the file exists, and the disk is full, or the file or its folder is not writable."""
     refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -618,7 +614,9 @@ def read_only(path: Path) -> sqlite3.Connection:
     """
     if odd := _no_file(path):
         raise sqlite3.OperationalError(odd)
-    connection = _connect_read_only(path)
+    system = "" if has_locks(path.parent) or not _allows(path.parent, os.W_OK) else "&vfs=unix-dotfile"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{system}", uri=True, timeout=2)
+    connection.text_factory = lenient
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
@@ -658,13 +656,6 @@ def _copied(path: Path) -> sqlite3.Connection:
         with closing(sqlite3.connect(there)) as source:
             source.backup(copy)
     return copy
-
-
-def _connect_read_only(path: Path) -> sqlite3.Connection:
-    system = "" if has_locks(path.parent) or not _allows(path.parent, os.W_OK) else "&vfs=unix-dotfile"
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{system}", uri=True, timeout=2)
-    connection.text_factory = lenient
-    return connection
 
 
 def _enter_journal(connection: sqlite3.Connection, sharing: Sharing) -> None:

@@ -266,11 +266,7 @@ DEEPEST: Final = 200
 
 
 def bounded(value: object) -> None:
-    """Reject a JSON value that is nested deeply enough to cause failures later.
-
-    Raises:
-        ValueError: it is.
-    """
+    """Raise ``ValueError`` for a JSON value that is nested deeply enough to cause failures later."""
     level: list[object] = [value]
     for _ in range(DEEPEST):
         level = [each for container in level for each in _inside(container)]

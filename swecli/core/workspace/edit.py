@@ -107,15 +107,9 @@ def _form(line: str) -> str:
     return "".join(plain(unicodedata.normalize("NFC", line)).split())
 
 
-def _trimmed(asked: Sequence[str]) -> tuple[int, list[str]]:
-    """``asked`` without blank lines at both ends, and how many were cut at the start."""
-    first = next(index for index, line in enumerate(asked) if line.strip())
-    last = max(index for index, line in enumerate(asked) if line.strip())
-    return first, list(asked[first : last + 1])
-
-
 def _same_but_for_form(lines: Sequence[str], asked: Sequence[str]) -> int | None:
-    skipped, core = _trimmed(asked)
+    filled = [index for index, line in enumerate(asked) if line.strip()]
+    skipped, core = filled[0], asked[filled[0] : filled[-1] + 1]
     forms, wanted = [_form(line[:_MAX_LINE]) for line in lines], [_form(line[:_MAX_LINE]) for line in core]
     for start in range(len(forms) - len(wanted) + 1):
         if forms[start] == wanted[0] and forms[start : start + len(wanted)] == wanted:

@@ -66,11 +66,7 @@ class Pdf(Struct, frozen=True):
 
 
 def page_ranges(chosen: str) -> Ranges:
-    """The pages of a choice such as ``3``, ``1-5,8`` or ``90-``.
-
-    Raises:
-        ValueError: it is no such choice.
-    """
+    """The pages of a choice such as ``3``, ``1-5,8`` or ``90-``; raises ``ValueError`` for anything else."""
     ranges: list[tuple[int, int]] = []
     for word in chosen.split(","):
         match = _RANGE.fullmatch(word.strip())

@@ -146,17 +146,10 @@ def _list(request: dict[str, Any], stop: Callable[[], bool]) -> None:
             break
         if glob is None or glob.matches(entry.path):
             entries.append((entry.path, entry.is_dir, entry.depth))
-    limit = int(request["limit"])
-    shown = _shallow(entries, limit)
+    # Whole levels of the tree as far as they fit, then the first entries of the next level.
+    shown = sorted(entries, key=lambda entry: (entry[2], entry[0]))[: int(request["limit"])]
     result = {"total": len(entries), "complete": complete and not stop(), "entries": sorted(shown)}
     sys.stdout.write(json.dumps(result))
-
-
-def _shallow(entries: list[tuple[str, bool, int]], limit: int) -> list[tuple[str, bool, int]]:
-    """Whole levels of the tree as far as they fit, then the first entries of the next level."""
-    if len(entries) <= limit:
-        return entries
-    return sorted(entries, key=lambda entry: (entry[2], entry[0]))[:limit]
 
 
 def _search_request(request: dict[str, Any], stop: Callable[[], bool]) -> None:
