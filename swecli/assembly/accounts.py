@@ -55,6 +55,10 @@ class Accounts:
     def providers(self) -> Sequence[ProviderConfig]:
         return tuple({**{item.name: item for item in self.custom}, **_others(self.custom)}.values())
 
+    def is_reference(self, name: str) -> bool:
+        """Whether a model's name includes its provider, so that no lookup is needed."""
+        return name.partition("/")[0].lower() in self._names
+
     def all(self) -> tuple[Account, ...]:
         """The state of every provider. An unreadable key store counts as empty here."""
         try:

@@ -95,12 +95,12 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     ]
     rows = tuple(row for entry in (*looked, *running) for row in entry.rows)
     blocks: list[DisplayBlock] = [TableBlock(HEADERS, rows, "Models")] if rows else []
-    blocks += [TextBlock(notice, "warning") for notice in supply.notices]
+    blocks += [TextBlock(notice, "warning") for notice in supply.first.notices]
     blocks += [TextBlock(entry.problem, "error") for entry in looked if entry.problem]
     chosen = next((entry for entry, account in zip(looked, accounts, strict=True) if _is(account, main)), None)
     healthy = main is not None and chosen is not None and not chosen.problem
     if main is None:
-        blocks.append(TextBlock(supply.nothing_chosen, "error"))
+        blocks.append(TextBlock(supply.first.nothing_chosen, "error"))
     elif healthy:
         more = "" if online else " /doctor online, or swecli doctor --online, contacts its server as well."
         blocks.append(TextBlock(f"{main} is the model.{more}"))
@@ -129,7 +129,7 @@ async def _look(
     if not ref:
         location, problem = without_password(account.address), account.problem
         if online and account.elsewhere and account.key != "missing":
-            offers, problem = await supply.offered_by(account)
+            offers, problem = await supply.offered.listed_by(account)
             location = f"{location}: {_NONE_LISTED if problem else _reached(len(offers))}"
         return _Known(name, (_key(account), location), problem)
     try:
@@ -164,7 +164,7 @@ def _reached(models: int) -> str:
 
 def _price(supply: ModelSupply, account: Account, model: str) -> str:
     """Price as a session counts it: a server of the user's own may be a gateway to a paid one."""
-    prices = supply.own_prices.get(f"{account.provider.name}/{model}")
+    prices = supply.prices.own.get(f"{account.provider.name}/{model}")
     if prices is None and account.provider.name in LOCAL_PROVIDERS and account.key == "not needed":
         return "free"
     if prices is None:

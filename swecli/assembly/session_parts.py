@@ -87,7 +87,7 @@ def build_parts(options: LaunchOptions) -> SessionParts:
         model,
         session_environment(options, startup),
         (*settled, *start_notices(options, startup, services, models, stored)),
-        models.remarks,
+        models.first.remarks,
         dump,
         bundle,
     )
@@ -98,13 +98,11 @@ def _model_and_storage(options: LaunchOptions, startup: Startup, models: ModelSu
     say = Output(sys.stderr).note if options.headless or options.plain else None
     folder = startup.paths.workspace_data(options.cwd)
     if not options.continue_newest and options.resume is None:
-        model = models.chosen(options.model if options.address else None, options.address, say)
-        models.check_effort(model)
+        model = models.first.chosen(options.model if options.address else None, options.address, say)
         return model, open_storage(options, folder, model or "")
     stored = open_storage(options, folder, "")
     try:
-        model = models.chosen(stored.model, stored.address, say)
-        models.check_effort(model)
+        model = models.first.chosen(stored.model, stored.address, say)
     except StartError:
         stored.release()
         raise

@@ -30,7 +30,7 @@ def start_notices(
         *((grants,) if grants else ()),
         *((*files.problems, *_broken_files(files.now.broken)) if files is not None else ()),
         *rule_notices(services.settings.now.rules),
-        *models.notices,
+        *models.first.notices,
         *stored.notices,
         *services.instruction_files.loaded.notices,
         *_orphans(services.workspace.environment[PLACE]),

@@ -54,7 +54,7 @@ def doctor(arguments: Sequence[str]) -> int:
     from swecli.assembly.sandbox import examine_sandbox
 
     supply = supply_of(options, startup)
-    main = supply.main()
+    main = supply.first.settled()
     report = asyncio.run(examine(supply, main, online=chosen.online))
     contained = examine_sandbox(options, startup)
     findings = examine_storage(startup.paths, options.cwd, startup.environment)
@@ -122,21 +122,21 @@ def models(arguments: Sequence[str]) -> int:
     for notice in startup.notices:
         complain(f"warning: {notice}")
     supply = supply_of(options, startup)
-    offers = asyncio.run(supply.offers())
-    for problem in supply.unlisted:
+    offers = asyncio.run(supply.offered.query())
+    for problem in supply.offered.unlisted:
         complain(f"warning: {problem}")
     matches = matching(offers, " ".join(words)) if words else [offer for offer in offers if offer.usable]
-    if not matches and len(words) == 1 and "/" in words[0] and (can := supply.capabilities(words[0])):
+    if not matches and len(words) == 1 and "/" in words[0] and (can := supply.configs.capabilities(words[0])):
         return _show([capability_table(words[0], can)])  # a server need not list what it has
     if not matches:
-        reason = f"no known model matches {' '.join(words)!r}" if words else supply.nothing_chosen
+        reason = f"no known model matches {' '.join(words)!r}" if words else supply.first.nothing_chosen
         raise StartError(reason, ExitCode.CONFIG)
-    left_out = omitted(supply.omitted)
+    left_out = omitted(supply.offered.omitted)
     blocks: list[DisplayBlock] = [model_table(matches)]
     if left_out and not words:
         blocks.append(TextBlock(left_out, "dim"))
     for offer in named(matches, " ".join(words)) if words else ():
-        blocks += (TextBlock(""), capability_table(offer.ref, supply.capabilities(offer.ref)))
+        blocks += (TextBlock(""), capability_table(offer.ref, supply.configs.capabilities(offer.ref)))
     return _show(blocks)
 
 

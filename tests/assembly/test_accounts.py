@@ -11,7 +11,8 @@ import pytest
 
 from swecli.assembly.accounts import AccountError, Accounts
 from swecli.assembly.doctor import examine
-from swecli.assembly.models import ModelSupply, main_model
+from swecli.assembly.first_model import main_model
+from swecli.assembly.models import ModelSupply
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.engine.model_access import ModelUnavailable
@@ -84,10 +85,10 @@ def test_a_stored_key_is_used_at_its_own_address_only(tmp_path: Path) -> None:
 def test_a_session_that_goes_on_elsewhere_gets_no_key_of_another_address(tmp_path: Path) -> None:
     Accounts(Settings(), {}, keys(tmp_path)).store("openai", CANARY)
     local = supply(tmp_path, {})
-    assert local.chosen("openai/m", "http://127.0.0.1:1/v1") == "openai/m"
+    assert local.first.chosen("openai/m", "http://127.0.0.1:1/v1") == "openai/m"
     assert headers(local, "openai/m") == {}
     far = supply(tmp_path, {})
-    assert far.chosen("openai/m", "https://gateway.example/v1") is None
+    assert far.first.chosen("openai/m", "https://gateway.example/v1") is None
     with pytest.raises(ModelUnavailable, match="no key for openai"):
         far.make("openai/m")
 
@@ -127,7 +128,7 @@ def test_a_stored_key_makes_its_provider_the_default(tmp_path: Path) -> None:
 def test_a_damaged_store_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "keys.json").write_text("{")
     models = supply(tmp_path, {"OPENAI_API_KEY": "k"})
-    assert "damaged" in models.notices[0]
+    assert "damaged" in models.first.notices[0]
     assert headers(models, "openai/m") == {"authorization": "Bearer k"}
     with pytest.raises(ModelUnavailable, match="damaged"):
         models.make("anthropic/m")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from swecli.assembly import models
-from swecli.assembly.accounts import Accounts
+from swecli.assembly import first_model, offered_models
 from swecli.assembly.doctor import examine
-from swecli.assembly.models import ModelSupply, effort_of, main_model, why_unlisted
+from swecli.assembly.models import ModelSupply
+from swecli.assembly.offered_models import why_unlisted
 from swecli.commands.models import price as price_of
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
@@ -43,7 +43,7 @@ def no_local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(seconds: float) -> tuple[()]:
         return ()
 
-    monkeypatch.setattr(models, "find_local_servers", nothing)
+    monkeypatch.setattr(offered_models, "find_local_servers", nothing)
 
 
 KEYS = {"OPENAI_API_KEY": "k", "OFFICE_KEY": "o"}
@@ -91,7 +91,7 @@ def test_the_window_of_one_model_comes_before_that_of_its_provider() -> None:
 
 def test_an_alias_is_the_model_that_it_names() -> None:
     chosen = settings(model={"name": "quick"}, models={"aliases": {"quick": "openai/gpt-x"}})
-    assert supply(chosen, environment={}).chosen() == "openai/gpt-x"
+    assert supply(chosen, environment={}).first.chosen() == "openai/gpt-x"
     assert client("quick", chosen).info.ref == client("main", chosen).info.ref == "openai/gpt-x"
     with pytest.raises(ModelUnavailable, match="provider/name"):
         client("slow", chosen)
@@ -107,18 +107,18 @@ def test_a_base_url_of_the_command_line_holds_for_the_first_model_only() -> None
 def test_a_model_that_goes_on_is_asked_where_it_was_asked_before() -> None:
     here = "http://127.0.0.1:1/v1"
     going = supply(settings(), environment={})
-    assert going.chosen("openai/x", here) == "openai/x"
+    assert going.first.chosen("openai/x", here) == "openai/x"
     assert asked_at(going, "openai/x") == here
     assert asked_at(supply(settings()), "openai/x") == "https://api.openai.com/v1"
     moved = supply(settings(), environment={"OPENAI_BASE_URL": "http://127.0.0.1:3/v1"})
-    assert moved.chosen("openai/x", here) == "openai/x"
+    assert moved.first.chosen("openai/x", here) == "openai/x"
     assert asked_at(moved, "openai/x") == "http://127.0.0.1:3/v1"
-    assert f"this session used {here} before" in " ".join(moved.notices)
+    assert f"this session used {here} before" in " ".join(moved.first.notices)
     away = supply(settings(), environment={"OPENAI_BASE_URL": "https://gateway.example/v1", "OPENAI_API_KEY": "k"})
-    assert away.chosen("openai/x", here) == "openai/x"
+    assert away.first.chosen("openai/x", here) == "openai/x"
     assert asked_at(away, "openai/x") == here
     flagged = supply(settings(), LaunchOptions(Path("/proj"), base_url="http://127.0.0.1:2/v1"))
-    assert flagged.chosen("openai/x", here) == "openai/x"
+    assert flagged.first.chosen("openai/x", here) == "openai/x"
     assert asked_at(flagged, "openai/x") == "http://127.0.0.1:2/v1"
 
 
@@ -130,20 +130,20 @@ def asked_at(models: ModelSupply, reference: str) -> str:
 
 def test_another_model_than_before_is_asked_elsewhere_only_with_a_word() -> None:
     going = supply(settings(model={"name": "openai/y"}), LaunchOptions(Path("/proj"), model="openai/y"))
-    assert going.chosen("openai/x", "http://127.0.0.1:1/v1") == "openai/y"
-    assert "went to http://127.0.0.1:1/v1 before; openai/y now uses the provider's own" in " ".join(going.notices)
+    assert going.first.chosen("openai/x", "http://127.0.0.1:1/v1") == "openai/y"
+    assert "went to http://127.0.0.1:1/v1 before; openai/y now uses the provider's own" in " ".join(going.first.notices)
 
 
 def test_a_model_that_is_gone_is_told_and_replaced_unless_it_was_a_server_of_ones_own() -> None:
     usual = settings(model={"name": "openai/usual"})
     going = supply(usual)
-    assert going.chosen("anthropic/gone") == "openai/usual"
-    assert "anthropic/gone: no key" in " ".join(going.notices)
+    assert going.first.chosen("anthropic/gone") == "openai/usual"
+    assert "anthropic/gone: no key" in " ".join(going.first.notices)
     own = supply(usual)
-    assert own.chosen("gone/x", "http://127.0.0.1:1/v1") is None
-    assert "go to another model only if you choose one" in " ".join(own.notices)
+    assert own.first.chosen("gone/x", "http://127.0.0.1:1/v1") is None
+    assert "go to another model only if you choose one" in " ".join(own.first.notices)
     with pytest.raises(StartError, match="session's model gone/x"):
-        supply(usual, LaunchOptions(Path("/proj"), headless=True)).chosen("gone/x", "http://127.0.0.1:1/v1")
+        supply(usual, LaunchOptions(Path("/proj"), headless=True)).first.chosen("gone/x", "http://127.0.0.1:1/v1")
 
 
 def test_a_local_server_may_think_for_long_before_its_first_word() -> None:
@@ -160,8 +160,7 @@ def test_a_local_server_may_think_for_long_before_its_first_word() -> None:
 
 def test_effort_is_that_of_the_model_else_for_the_main_model_the_general_one() -> None:
     chosen = settings(model={"name": "a/b", "effort": "low"}, models={"effort": {"c/d": "high"}})
-    main = main_model(chosen, {}, Accounts(chosen, {}, NO_KEYS))
-    assert [effort_of(chosen, main, model) for model in ("a/b", "c/d", "e/f")] == ["low", "high", None]
+    assert [supply(chosen).configs.effort_of(model) for model in ("a/b", "c/d", "e/f")] == ["low", "high", None]
 
 
 def test_models_for_work_beside_the_conversation() -> None:
@@ -173,22 +172,22 @@ def test_models_for_work_beside_the_conversation() -> None:
 def test_the_settings_may_name_a_model_without_its_provider() -> None:
     anthropic, headless = {"ANTHROPIC_API_KEY": "k"}, LaunchOptions(Path("/proj"), headless=True)
     models = supply(settings(model={"name": "opus", "small": "haiku"}), headless, anthropic)
-    chosen = models.chosen()
+    chosen = models.first.chosen()
     assert chosen is not None
     assert chosen.startswith("anthropic/claude-opus-")
-    assert models.remarks == (f"opus is {chosen}.",)
+    assert models.first.remarks == (f"opus is {chosen}.",)
     small = models.make(side_models(settings(model={"small": "haiku"}))["small"])
     assert small.info.ref.startswith("anthropic/claude-haiku-")
     usage = Usage(input_total=1_000, output_total=1_000)
-    assert models._prices("haiku", usage) == models._prices(small.info.ref, usage) is not None
+    assert models.prices("haiku", usage) == models.prices(small.info.ref, usage) is not None
     with pytest.raises(StartError, match="unknown model 'nonsense'"):
-        supply(settings(model={"name": "nonsense"}), headless, anthropic).chosen()
+        supply(settings(model={"name": "nonsense"}), headless, anthropic).first.chosen()
 
 
 def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
-    assert supply(settings(), environment={}).chosen() is None
+    assert supply(settings(), environment={}).first.chosen() is None
     with pytest.raises(StartError, match="OPENAI_API_KEY"):
-        supply(settings(), LaunchOptions(Path("/proj"), headless=True), {}).chosen()
+        supply(settings(), LaunchOptions(Path("/proj"), headless=True), {}).first.chosen()
 
 
 @pytest.mark.parametrize("key", [{}, {"OPENAI_API_KEY": "k"}])
@@ -196,7 +195,7 @@ def test_at_an_address_of_ones_own_a_model_has_to_be_named(key: Mapping[str, str
     environment = {**key, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     headless = LaunchOptions(Path("/proj"), headless=True)
     with pytest.raises(StartError) as raised:
-        supply(settings(), headless, environment).chosen()
+        supply(settings(), headless, environment).first.chosen()
     text = str(raised.value)
     assert "No model selected" in text
     assert "swecli -m openai/NAME" in text
@@ -205,7 +204,7 @@ def test_at_an_address_of_ones_own_a_model_has_to_be_named(key: Mapping[str, str
 
 async def test_a_provider_without_a_name_is_no_model() -> None:
     chosen = settings(model={"name": "llamacpp"}, providers={"office": OFFICE})
-    assert not [offer.ref for offer in await supply(chosen).offers() if offer.ref.endswith("/")]
+    assert not [offer.ref for offer in await supply(chosen).offered.query() if offer.ref.endswith("/")]
 
 
 async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_them() -> None:
@@ -218,7 +217,7 @@ async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_th
         },
         providers={"office": OFFICE},
     )
-    found = {offer.ref: offer for offer in await supply(chosen).offers() if not offer.running}
+    found = {offer.ref: offer for offer in await supply(chosen).offered.query() if not offer.running}
     assert list(found)[:3] == ["office/quick", "openai/gpt-6-sol", "office/big"]
     assert (found["office/quick"].window, found["office/quick"].rates) == (50_000, None)
     rates = found["office/big"].rates
@@ -287,7 +286,7 @@ async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
         waits.append(seconds)
         return ModelList((), "", 200)
 
-    monkeypatch.setattr(models, "list_models", listed)
+    monkeypatch.setattr(offered_models, "list_models", listed)
     environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     supply = ModelSupply(
         LaunchOptions(tmp_path, model=model),
@@ -296,8 +295,8 @@ async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
         tmp_path,
         KeyStore(tmp_path, keyring=lambda: None),
     )
-    await supply.offers()
-    assert waits == [models.PATIENT_SECONDS if model is None else SECONDS]
+    await supply.offered.query()
+    assert waits == [offered_models.PATIENT_SECONDS if model is None else SECONDS]
 
 
 @pytest.mark.parametrize(("owner", "price"), [("llamacpp", "free"), ("", "?")])
@@ -309,11 +308,11 @@ async def test_a_known_program_at_an_own_address_of_this_machine_is_free(
     async def listed(endpoint: object, seconds: float = SECONDS) -> ModelList:
         return ModelList((EndpointModel("m.gguf", server=owner),), "", 200)
 
-    monkeypatch.setattr(models, "list_models", listed)
+    monkeypatch.setattr(offered_models, "list_models", listed)
     environment = {"LLAMACPP_BASE_URL": "http://127.0.0.1:1/v1"}
     keys = KeyStore(tmp_path, keyring=lambda: None)
     supply = ModelSupply(LaunchOptions(tmp_path), Settings(), environment, tmp_path, keys)
-    [offer] = [offer for offer in await supply.offers(nearby=False) if offer.usable]
+    [offer] = [offer for offer in await supply.offered.query(nearby=False) if offer.usable]
     assert price_of(offer) == price
 
 
@@ -325,7 +324,7 @@ async def test_only_models_that_chat_are_offered_but_all_can_be_named(
     async def listed(endpoint: object, seconds: float = SECONDS) -> ModelList:
         return ModelList(tuple(map(EndpointModel, names)), "", 200)
 
-    monkeypatch.setattr(models, "list_models", listed)
+    monkeypatch.setattr(offered_models, "list_models", listed)
     supply = ModelSupply(
         LaunchOptions(tmp_path),
         validated(Settings, {"model": {"name": "openai/tts-1"}}),
@@ -333,15 +332,15 @@ async def test_only_models_that_chat_are_offered_but_all_can_be_named(
         tmp_path,
         KeyStore(tmp_path, keyring=lambda: None),
     )
-    assert {offer.ref for offer in await supply.offers() if offer.listed} == {"openai/chatty-1", "openai/tts-1"}
+    assert {offer.ref for offer in await supply.offered.query() if offer.listed} == {"openai/chatty-1", "openai/tts-1"}
     assert supply.make("whisper-1").info.ref == "openai/whisper-1"
 
 
 async def test_an_address_that_is_none_is_named_like_a_server_that_does_not_answer(tmp_path: Path) -> None:
     keys = KeyStore(tmp_path, keyring=lambda: None)
     supply = ModelSupply(LaunchOptions(tmp_path), Settings(), {"OPENAI_BASE_URL": "htp://h"}, tmp_path, keys)
-    await supply.offers()
-    assert [problem.partition(";")[0] for problem in supply.unlisted] == [
+    await supply.offered.query()
+    assert [problem.partition(";")[0] for problem in supply.offered.unlisted] == [
         "OPENAI_BASE_URL: 'htp://h' is not an http or https address"
     ]
     report = await examine(supply, None, online=False)
@@ -352,7 +351,7 @@ def test_a_server_nearby_gets_no_key_and_no_model_of_another_provider(tmp_path: 
     keys = KeyStore(tmp_path, keyring=lambda: None)
     environment = {"ANTHROPIC_API_KEY": "k"}
     chosen = {
-        url: ModelSupply(LaunchOptions(tmp_path, base_url=url), Settings(), environment, tmp_path, keys).chosen()
+        url: ModelSupply(LaunchOptions(tmp_path, base_url=url), Settings(), environment, tmp_path, keys).first.chosen()
         for url in ("http://127.0.0.1:1/v1", "localhost:1", "https://gateway.example.com/anthropic")
     }
     assert list(chosen.values())[:2] == [None, None]
@@ -370,34 +369,34 @@ def nearby(monkeypatch: pytest.MonkeyPatch) -> None:
     async def listening() -> tuple[str, ...]:
         return ("127.0.0.1:8080",)
 
-    monkeypatch.setattr(models, "find_local_servers", servers)
-    monkeypatch.setattr(models, "listening", listening)
+    monkeypatch.setattr(offered_models, "find_local_servers", servers)
+    monkeypatch.setattr(first_model, "listening", listening)
 
 
 async def test_a_server_nearby_that_still_loads_its_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async def servers(seconds: float) -> tuple[LocalServer, ...]:
         return (LocalServer("llamacpp", "http://127.0.0.1:8080/v1", (), loading=True),)
 
-    monkeypatch.setattr(models, "find_local_servers", servers)
+    monkeypatch.setattr(offered_models, "find_local_servers", servers)
     chosen = supply(settings(), environment={})
-    assert not [offer for offer in await chosen.offers() if offer.running]
-    assert "The server at 127.0.0.1:8080 still loads its model; /model lists it when it has." in chosen.unlisted
+    assert not [offer for offer in await chosen.offered.query() if offer.running]
+    assert "The server at 127.0.0.1:8080 still loads its model; /model lists it when it has." in chosen.offered.unlisted
 
 
 @pytest.mark.usefixtures("nearby")
 def test_a_server_that_nobody_named_is_named_before_it_is_asked() -> None:
     texts: list[str] = []
     headless = supply(settings(), replace(OPTIONS, headless=True), environment={})
-    assert headless.chosen(say=texts.append) == "llamacpp/qwen"
+    assert headless.first.chosen(say=texts.append) == "llamacpp/qwen"
     assert texts == ["No model is configured; asking 127.0.0.1:8080 for models."]
-    assert "llamacpp/qwen at http://127.0.0.1:8080/v1" in headless.remarks[0]
+    assert "llamacpp/qwen at http://127.0.0.1:8080/v1" in headless.first.remarks[0]
 
 
 @pytest.mark.usefixtures("nearby")
 def test_where_somebody_can_be_asked_it_is_not_used_without_a_word() -> None:
     plain = supply(settings(), replace(OPTIONS, plain=True), environment={})
-    assert plain.chosen(say=lambda _text: None) is None
-    assert "llamacpp/qwen answers at http://127.0.0.1:8080/v1: /model llamacpp/qwen uses it" in plain.notices[0]
+    assert plain.first.chosen(say=lambda _text: None) is None
+    assert "llamacpp/qwen answers at http://127.0.0.1:8080/v1: /model llamacpp/qwen uses it" in plain.first.notices[0]
 
 
 @pytest.mark.usefixtures("nearby")
@@ -405,7 +404,7 @@ def test_beside_a_server_of_ones_own_no_other_is_asked() -> None:
     environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": ""}
     texts: list[str] = []
     with pytest.raises(StartError, match="No model selected"):
-        supply(settings(), replace(OPTIONS, headless=True), environment).chosen(say=texts.append)
+        supply(settings(), replace(OPTIONS, headless=True), environment).first.chosen(say=texts.append)
     assert texts == []
 
 
@@ -418,11 +417,11 @@ async def test_a_name_is_looked_up_patiently_and_a_silent_server_is_no_unknown_m
         waits.append(seconds)
         return ModelList(problem="the server did not answer in time")
 
-    monkeypatch.setattr(models, "list_models", no_answer)
+    monkeypatch.setattr(offered_models, "list_models", no_answer)
     environment = {"VLLM_BASE_URL": "http://127.0.0.1:1/v1"}
     named = supply(settings(), replace(OPTIONS, headless=True, model="qwen"), environment)
     with pytest.raises(StartError) as failed:
-        await asyncio.to_thread(named.chosen)
+        await asyncio.to_thread(named.first.chosen)
     assert waits == [PATIENT_SECONDS]
     assert "did not answer in time" in str(failed.value)
     assert "unknown model" not in str(failed.value)
@@ -431,4 +430,4 @@ async def test_a_name_is_looked_up_patiently_and_a_silent_server_is_no_unknown_m
 def test_an_unknown_provider_is_named_as_such() -> None:
     options = replace(OPTIONS, headless=True, model="opnai/gpt-5")
     with pytest.raises(StartError, match=r"unknown provider 'opnai'\. Did you mean openai/gpt-5"):
-        supply(settings(model={"name": "opnai/gpt-5"}), options).chosen()
+        supply(settings(model={"name": "opnai/gpt-5"}), options).first.chosen()

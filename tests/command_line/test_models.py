@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly import models as supply
+from swecli.assembly import offered_models
 from swecli.cli import main
 from swecli.exit_codes import ExitCode
 
@@ -17,7 +17,7 @@ def no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def none(seconds: float) -> Sequence[object]:
         return ()
 
-    monkeypatch.setattr(supply, "find_local_servers", none)
+    monkeypatch.setattr(offered_models, "find_local_servers", none)
     monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
 

@@ -73,7 +73,7 @@ async def named(tmp_path: Path, name: str, listing: object) -> str:
 
         def choose() -> str:
             try:
-                return supply(tmp_path, {"OPENAI_BASE_URL": f"{server.url}/v1"}, name).chosen() or ""
+                return supply(tmp_path, {"OPENAI_BASE_URL": f"{server.url}/v1"}, name).first.chosen() or ""
             except StartError as error:
                 return str(error)
 
@@ -97,7 +97,7 @@ async def test_a_name_that_fits_two_providers_names_both(tmp_path: Path) -> None
 
         def choose() -> str:
             with pytest.raises(StartError) as refused:
-                supply(tmp_path, {}, "mock", **providers).chosen()
+                supply(tmp_path, {}, "mock", **providers).first.chosen()
             return str(refused.value)
 
         assert "mock matches here/mock and there/mock; name one of them." in await asyncio.to_thread(choose)

@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from swecli.core.sessions.database import DATABASE, changed_at
+
+NEWEST_FOLDERS = 5
+"""Workspaces whose sessions show the user's pauses."""
 SESSIONS = 30
 """Newest sessions of a database that are read."""
 _MOST = 2_000
@@ -35,3 +39,12 @@ def read_pauses(databases: Iterable[Path]) -> list[float]:
             continue
         pauses += (float(row[0]) for row in rows if row[0] is not None and row[0] >= 0.0)
     return pauses
+
+
+def newest_databases(data: Path) -> list[Path]:
+    """The session databases that changed last."""
+    try:
+        times = {(path := folder / DATABASE): changed_at(path) for folder in (data / "workspaces").iterdir()}
+    except OSError:
+        return []
+    return sorted(filter(times.get, times), key=lambda path: times[path], reverse=True)[:NEWEST_FOLDERS]
