@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from pathlib import Path
 from scripts import shown_project
 from swecli import demo
-from swecli.command_line.dispatch import run_headless
+from swecli.command_line.headless import run_headless
 from swecli.assembly.succession import demo_options
 shown_project.alone()
 demo.prepare = lambda: shown_project.FOLDER

@@ -13,7 +13,7 @@ import pytest
 
 from swecli.cli import main
 from swecli.command_line import dispatch as dispatching
-from swecli.command_line.arguments import UsageError, clean, in_container, launch_options, main_parser, rules
+from swecli.command_line.arguments import UsageError, clean, in_container, launch_options, main_parser, parsed, rules
 from swecli.command_line.habits import WORDS
 from swecli.command_line.standard_streams import MAX_BYTES, joined, read_piped
 from swecli.exit_codes import ExitCode
@@ -378,7 +378,7 @@ def test_a_word_that_is_hardly_a_message_is_not_sent(
     "arguments", [["--", "confg"], ["-m", "a/b", "--", "context"], ["-p", "confg"], ["hello"], ["fix confg"], ["-c"]]
 )
 def test_other_words_are_messages(arguments: list[str]) -> None:
-    assert dispatching.parsed(arguments)
+    assert parsed(arguments)
 
 
 @pytest.mark.parametrize("arguments", [["{}"], ["{}", "--help"], ["{}", "list", "--json"], ["-m", "a/b", "{}"]])

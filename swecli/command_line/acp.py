@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from swecli.command_line.arguments import UsageError, editor_parser, launch_options
+from swecli.command_line.arguments import UsageError, editor_parser, is_root, launch_options
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions
@@ -16,8 +16,6 @@ from swecli.stopping import Stop, run_until_stopped
 
 def acp(arguments: Sequence[str]) -> int:
     """Serve one editor on standard input and output."""
-    from swecli.command_line.dispatch import is_root
-
     chosen = editor_parser().parse_args(arguments)
     if chosen.login:
         return _login()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn, get_args
 
 from msgspec import Struct
 
 from swecli import __version__
+from swecli.command_line.habits import WORDS, answer_to
+from swecli.core.edit_distance import nearest
 from swecli.core.protocol.modes import MODES
 from swecli.core.workspace.text_file import is_folder, usable_folder
 from swecli.exit_codes import ExitCode
@@ -106,7 +111,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "update": Subcommand("update", "update", "print the command that upgrades this installation"),
     "acp": Subcommand("acp", "acp", "serve an editor on stdin and stdout (Agent Client Protocol); see docs/acp.md"),
     "debug": Subcommand(
-        "dispatch",
+        "debug",
         "debug decode|tool --batch ",
         "for bug reports: decode recorded answers, run single tool calls",
         ("decode", "tool"),
@@ -552,3 +557,71 @@ def in_container(environment: Mapping[str, str], root: Path = Path("/")) -> bool
     """Whether this runs in a container or in a sandbox declared by the user."""
     marks = (root / ".dockerenv", root / "run" / ".containerenv")
     return environment.get("IS_SANDBOX", "") not in ("", "0") or any(mark.exists() for mark in marks)
+
+
+NEAR = 0.78
+"""Least similarity of a word to a subcommand to count as a typing error; 1 is the same word."""
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the arguments of the form without a subcommand. A single word close to a subcommand is not a message,
+    except after ``--`` or with ``-p``.
+
+    Raises:
+        UsageError: they are invalid.
+    """
+    parser = main_parser()
+    try:
+        namespace = parser.parse_args(arguments)
+    except UsageError:
+        if answer := answer_to(arguments):
+            raise UsageError(answer) from None
+        with suppress(UsageError):
+            _no_subcommand(parser.parse_known_args(arguments)[0].prompt, arguments)
+        if mistyped := _mistyped(parser, arguments):
+            raise UsageError(mistyped) from None
+        raise
+    _no_subcommand(namespace.prompt, arguments)
+    return namespace
+
+
+def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
+    """Raises ``MeantAsSubcommand`` if the message is a misplaced subcommand, or close to one."""
+    if prompt not in WORDS and not (prompt.isascii() and prompt.isidentifier()):
+        return
+    if "--" in arguments[: arguments.index(prompt)] if prompt in arguments else ():  # marked as a message
+        return
+    if prompt in WORDS:
+        raise elsewhere(prompt)
+    if prompt in SUBCOMMANDS:
+        raise MeantAsSubcommand(f"{prompt} is a subcommand; it must be the first argument: swecli {prompt} …", prompt)
+    near = [f"--{prompt}"] if prompt in ("help", "version") else []
+    near = near or difflib.get_close_matches(prompt.lower(), SUBCOMMANDS, 1, NEAR)
+    if near:
+        raise MeantAsSubcommand(f"unknown subcommand {prompt}; did you mean swecli {near[0]}?", prompt)
+
+
+def _mistyped(parser: Parser, arguments: Sequence[str]) -> str:
+    """The likely correction of the first unknown long option; empty without a close one."""
+    known = [name for action in parser._actions for name in action.option_strings]  # pyright: ignore[reportPrivateUsage]
+    typed = [argument.partition("=")[0] for argument in takewhile(lambda argument: argument != "--", arguments)]
+    for name in typed:
+        if name.startswith("--") and name not in known:
+            near = nearest(name.lower().replace("_", "-"), known)
+            return f"unknown option {name}; did you mean {near}?" if near else ""
+    return ""
+
+
+class MeantAsSubcommand(StartError):
+    """A word that is probably not a message. The text explains how to send it anyway."""
+
+    def __init__(self, message: str, word: str) -> None:
+        super().__init__(f"{message} To send the word as a message: swecli -- {word}", ExitCode.USAGE)
+
+
+def elsewhere(word: str) -> MeantAsSubcommand:
+    return MeantAsSubcommand(f"No such subcommand. {WORDS[word]}", word)
+
+
+def is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0

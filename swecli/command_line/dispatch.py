@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
-from itertools import takewhile
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
@@ -19,28 +15,20 @@ from swecli.command_line.arguments import (
     SUBCOMMANDS,
     Parser,
     UsageError,
+    elsewhere,
+    is_root,
     launch_options,
     main_parser,
+    parsed,
 )
-from swecli.command_line.habits import WORDS, answer_to, from_habit
-from swecli.command_line.standard_streams import (
-    input_lines,
-    is_terminal,
-    joined,
-    output_failed,
-    print_lines,
-    read_piped,
-)
-from swecli.core.edit_distance import nearest
+from swecli.command_line.habits import WORDS, from_habit
+from swecli.command_line.standard_streams import complain, is_terminal, joined, output_failed, read_piped
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, OutputFormat, StartError
-from swecli.output import Output, OutputClosed
+from swecli.output import Output, lost_output
 from swecli.own_files import REPLACED, replaced
-from swecli.stopping import Stop, run_until_stopped
 
 if TYPE_CHECKING:
-    from swecli.core.answer_schema import AnswerSchema
-    from swecli.core.protocol.blocks import DisplayBlock
     from swecli.tui.boot import Terminal
 
 
@@ -79,133 +67,6 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     return launch(options, terminal)
 
 
-def debug(arguments: Sequence[str]) -> int:
-    """``swecli debug decode|tool --batch``: reads JSON lines, and answers each with one JSON line."""
-    parser = Parser(
-        prog="swecli debug",
-        description="For bug reports and external checks, one JSON object per line in and out. decode reads id, "
-        "protocol, host, model, status, headers and chunks (base64); tool reads id, name, arguments, cwd, mode and "
-        "approve.",
-    )
-    parser.add_argument("what", choices=("decode", "tool"), help="decode recorded answers, or run single tool calls")
-    parser.add_argument("--batch", action="store_true", required=True, help="read lines from standard input")
-    what = parser.parse_args(arguments).what
-    if what == "decode":
-        from swecli.core.llm.debug_decode import decode_batch
-
-        return print_lines(decode_batch(input_lines()))
-    import asyncio
-
-    return asyncio.run(_tool_batch())
-
-
-async def _tool_batch() -> int:
-    from swecli.assembly.tool_batch import tool_batch
-
-    out = Output(sys.stdout)
-    try:
-        async for line in tool_batch(input_lines()):
-            out.line(line)
-    except OutputClosed as error:
-        return output_failed(error)
-    return ExitCode.OK
-
-
-def run_headless(options: LaunchOptions) -> int:
-    return run_until_stopped(lambda stop: _headless(options, stop))
-
-
-async def _headless(options: LaunchOptions, stop: Stop) -> int:
-    import asyncio
-    import gc
-
-    gc.disable()  # nothing loaded now is garbage, and collections delay the start
-    from swecli.app import open_session
-    from swecli.commands.registry import parse
-    from swecli.headless.printers import never_began, start_failed
-    from swecli.headless.run import run
-
-    gc.freeze()
-    gc.enable()
-    if options.input_format == "text" and parse(options.prompt) is not None:
-        options = replace(options, needs_model=False)
-    schema = None
-    if options.json_schema is not None:
-        try:
-            schema = answer_schema(options.json_schema)
-        except StartError as error:
-            start_failed(options.output_format, error)
-            raise
-        told = "\n\n".join(filter(None, (options.append_system_prompt, schema.instruction)))
-        options = replace(options, append_system_prompt=told)
-    opening = asyncio.ensure_future(open_session(options))
-    try:
-        with stop.calling(opening.cancel):
-            session = await opening
-    except StartError as error:
-        start_failed(options.output_format, error)
-        raise
-    except asyncio.CancelledError:
-        if stop.code is None:
-            raise
-        return never_began(options.output_format, stop.code)
-    return await run(
-        session,
-        options,
-        {"settings": _settings_shown, "permissions": _permissions_shown},
-        stop,
-        schema,
-        lambda: _large_message(options),
-    )
-
-
-def _large_message(options: LaunchOptions) -> float:
-    from swecli.tui.preferences import read_preferences
-
-    return read_preferences(options).large_message
-
-
-def answer_schema(text: str) -> AnswerSchema:
-    """The schema of ``--json-schema``.
-
-    Raises:
-        StartError: it is invalid.
-    """
-    from swecli.core.answer_schema import AnswerSchema, SchemaProblem
-
-    try:
-        return AnswerSchema.read(text)
-    except SchemaProblem as error:
-        raise StartError(f"--json-schema: {error}", ExitCode.BAD_INPUT) from None
-
-
-def _settings_shown(options: LaunchOptions, words: str) -> tuple[DisplayBlock, ...]:
-    """The settings with all words in name, value or meaning, in place of the screen."""
-    from swecli.assembly.settings import SettingsFiles
-    from swecli.command_line.config import settings_table
-    from swecli.core.protocol.blocks import TextBlock
-
-    wanted = words.casefold().split()
-    settings = [
-        each
-        for each in SettingsFiles(options, dict(os.environ)).described()
-        if all(word in f"{each.name} {each.about} {'' if each.secret else each.shown}".casefold() for word in wanted)
-    ]
-    return (settings_table(settings) if settings else TextBlock(f"No setting matches {words!r}; /config lists all."),)
-
-
-def _permissions_shown(options: LaunchOptions, _words: str) -> tuple[DisplayBlock, ...]:
-    """All rules, in place of the screen."""
-    from swecli.assembly.permissions import FolderRules
-    from swecli.command_line.permissions import rules_block
-
-    return (rules_block(FolderRules(LaunchOptions(options.cwd), dict(os.environ))),)
-
-
-NEAR = 0.78
-"""Least similarity of a word to a subcommand to count as a typing error; 1 is the same word."""
-
-
 def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     """Run the arguments. Returns the exit status. ``terminal`` is passed if the interface has already made its first
     paint; output stays hidden until the interface continues or returns the terminal."""
@@ -213,26 +74,20 @@ def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     try:
         return int(_run(arguments, terminal))
     except StartError as error:
-        from swecli.command_line.standard_streams import complain
-
         complain(f"swecli: {error}")
         return int(error.exit_code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
     except OSError:
-        from swecli.output import lost_output
-
         failure = lost_output()
         if failure is None:
             raise
-        from swecli.command_line.standard_streams import output_failed
-
         return int(output_failed(failure))
 
 
 def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
     if arguments and arguments[0] in WORDS:
-        raise _elsewhere(arguments[0])
+        raise elsewhere(arguments[0])
     if arguments and arguments[0] in SUBCOMMANDS:
         module = import_module(SUBCOMMANDS[arguments[0]].place)
         if terminal is not None:  # only the demonstration has a screen
@@ -244,70 +99,6 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
     arguments = from_habit(arguments)
     options = launch_options(parsed(arguments), os.environ, is_root=is_root())
     return launch(options if terminal is not None else with_standard_input(options), terminal)
-
-
-def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments of the form without a subcommand. A single word close to a subcommand is not a message,
-    except after ``--`` or with ``-p``.
-
-    Raises:
-        UsageError: they are invalid.
-    """
-    parser = main_parser()
-    try:
-        namespace = parser.parse_args(arguments)
-    except UsageError:
-        if answer := answer_to(arguments):
-            raise UsageError(answer) from None
-        with suppress(UsageError):
-            _no_subcommand(parser.parse_known_args(arguments)[0].prompt, arguments)
-        if mistyped := _mistyped(parser, arguments):
-            raise UsageError(mistyped) from None
-        raise
-    _no_subcommand(namespace.prompt, arguments)
-    return namespace
-
-
-def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
-    """Raises ``MeantAsSubcommand`` if the message is a misplaced subcommand, or close to one."""
-    if prompt not in WORDS and not (prompt.isascii() and prompt.isidentifier()):
-        return
-    if "--" in arguments[: arguments.index(prompt)] if prompt in arguments else ():  # marked as a message
-        return
-    if prompt in WORDS:
-        raise _elsewhere(prompt)
-    if prompt in SUBCOMMANDS:
-        raise MeantAsSubcommand(f"{prompt} is a subcommand; it must be the first argument: swecli {prompt} …", prompt)
-    near = [f"--{prompt}"] if prompt in ("help", "version") else []
-    near = near or difflib.get_close_matches(prompt.lower(), SUBCOMMANDS, 1, NEAR)
-    if near:
-        raise MeantAsSubcommand(f"unknown subcommand {prompt}; did you mean swecli {near[0]}?", prompt)
-
-
-def _mistyped(parser: Parser, arguments: Sequence[str]) -> str:
-    """The likely correction of the first unknown long option; empty without a close one."""
-    known = [name for action in parser._actions for name in action.option_strings]  # pyright: ignore[reportPrivateUsage]
-    typed = [argument.partition("=")[0] for argument in takewhile(lambda argument: argument != "--", arguments)]
-    for name in typed:
-        if name.startswith("--") and name not in known:
-            near = nearest(name.lower().replace("_", "-"), known)
-            return f"unknown option {name}; did you mean {near}?" if near else ""
-    return ""
-
-
-class MeantAsSubcommand(StartError):
-    """A word that is probably not a message. The text explains how to send it anyway."""
-
-    def __init__(self, message: str, word: str) -> None:
-        super().__init__(f"{message} To send the word as a message: swecli -- {word}", ExitCode.USAGE)
-
-
-def _elsewhere(word: str) -> MeantAsSubcommand:
-    return MeantAsSubcommand(f"No such subcommand. {WORDS[word]}", word)
-
-
-def is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def with_standard_input(options: LaunchOptions) -> LaunchOptions:
@@ -369,6 +160,8 @@ def launch(options: LaunchOptions, terminal: Terminal | None = None) -> int:
 
 def _launched(options: LaunchOptions, terminal: Terminal | None) -> int:
     if options.headless:
+        from swecli.command_line.headless import run_headless
+
         return run_headless(options)
     from swecli.command_line.interactive import run_interactive, run_plain
 
@@ -386,8 +179,6 @@ def _one_line_for_defects(debug: bool) -> None:
         if replaced():  # nothing more can be loaded
             Output(sys.stderr).note(f"swecli: {REPLACED}, so it ended. Stored work is kept; run the command again.")
             return
-        from swecli.command_line.standard_streams import complain
-
         detail = " ".join(str(error).split())[:300]
         complain(
             f"swecli: internal error: {kind.__name__}: {detail}. Stored work is kept; run again with --debug for the "

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from swecli.command_line.arguments import launch_options, server_parser
+from swecli.command_line.arguments import is_root, launch_options, server_parser
 from swecli.command_line.standard_streams import complain, is_terminal, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -16,8 +16,6 @@ from swecli.stopping import Stop, run_until_stopped
 
 def serve(arguments: Sequence[str]) -> int:
     """`swecli mcp serve`: serve one client on standard input and output."""
-    from swecli.command_line.dispatch import is_root
-
     options = launch_options(server_parser().parse_args(arguments), os.environ, is_root=is_root())
     if is_terminal(sys.stdin):
         complain("swecli mcp serve: waiting for an MCP client on standard input; docs/mcp.md says how to set one up")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from swecli.command_line.arguments import Parser, UsageError, launch_options
+from swecli.command_line.arguments import Parser, UsageError, is_root, launch_options, parsed
 from swecli.command_line.standard_streams import complain, is_terminal
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -47,8 +47,6 @@ def web(arguments: Sequence[str]) -> int:
 
 
 def _options(arguments: Sequence[str]) -> LaunchOptions:
-    from swecli.command_line.dispatch import is_root, parsed
-
     options = launch_options(parsed(arguments), os.environ, is_root=is_root())
     if options.headless or options.plain:
         raise UsageError("swecli web shows the interface; leave out the options of a run without it")

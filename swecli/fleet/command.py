@@ -243,8 +243,7 @@ def _unwritable(error: Exception, folder: Path) -> StartError:
 
 
 def _require_container() -> None:
-    from swecli.command_line.arguments import in_container
-    from swecli.command_line.dispatch import is_root
+    from swecli.command_line.arguments import in_container, is_root
 
     if is_root() and not in_container(os.environ):
         raise UsageError("--yolo as root would let the models change the whole machine; use a container")

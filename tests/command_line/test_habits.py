@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_options, main_parser
-from swecli.command_line.dispatch import parsed
+from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_options, main_parser, parsed
 from swecli.command_line.habits import ANSWERS, SAME, WITH_VALUE, WORDS, answer_to, from_habit
 
 RULES = ("Bash(git log:*)", "Edit", "mcp__a__b")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swecli.command_line.arguments import UsageError
-from swecli.command_line.dispatch import run_headless
+from swecli.command_line.headless import run_headless
 from swecli.command_line.mcp import mcp
 from swecli.core.config.paths import user_paths
 from swecli.core.config.trust import write_trust

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from swecli.command_line.arguments import UsageError, launch_options
-from swecli.command_line.dispatch import parsed, run_headless
+from swecli.command_line.arguments import UsageError, launch_options, parsed
+from swecli.command_line.headless import run_headless
 from swecli.command_line.worktree import DECISIONS, in_worktree
 from swecli.core.config.paths import user_paths
 from swecli.core.config.trust import read_trust, write_trust

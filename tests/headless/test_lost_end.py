@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.command_line.dispatch import run_headless
+from swecli.command_line.headless import run_headless
 from swecli.core.protocol.events import Event, TurnStarted
 from swecli.core.sessions.store import SessionStore
 from swecli.launch import LaunchOptions

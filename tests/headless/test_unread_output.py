@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.command_line.dispatch import _headless  # pyright: ignore[reportPrivateUsage]
+from swecli.command_line.headless import _headless  # pyright: ignore[reportPrivateUsage]
 from swecli.core.llm.scripted import parse_script
 from swecli.core.workspace import process_tree as tree
 from swecli.exit_codes import ExitCode
