@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from swecli.core.extensions.profiles import NEVER, resolve_profile
 from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.permissions.types import tightest
 from swecli.core.protocol.events import Mode
 from swecli.core.tools.registry import ToolRegistry
 
@@ -25,6 +26,10 @@ class AgentProfile(Struct, frozen=True):
     model: str = ""
     mode: Mode | None = None
     worktree: bool = False
+
+    def mode_in(self, session: Mode) -> Mode:
+        """Its mode in a session with this one: never a looser one."""
+        return tightest(self.mode, session)
 
 
 class AgentTask(Struct, frozen=True):

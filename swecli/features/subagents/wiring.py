@@ -30,14 +30,16 @@ def feature(
 
     def companions(core: Core) -> Sequence[Subagents]:
         from swecli.core.sandbox.sandbox import Sandbox
-        from swecli.features.subagents.companion import Places, Subagents
+        from swecli.features.subagents.companion import Subagents
         from swecli.features.subagents.profiles import agent_profiles
+        from swecli.features.subagents.work_trees import AgentTrees
 
         files, tools = core.services.extension_files, core.services.toolset.tools
         known = profiles or (lambda: agent_profiles(files, tools) if files is not None else ())
-        places = Places(known, worktrees, sandbox_for or (lambda folder: Sandbox.none()))
+        sandboxes = sandbox_for or (lambda folder: Sandbox.none())
+        trees = AgentTrees(worktrees, sandboxes, core.services.workspace, core.recorder.session)
         parts = core.services, core.recorder, core.companions, core.work, core.session
-        return (Subagents(*parts, places),)
+        return (Subagents(*parts, known, trees),)
 
     return Feature(companions)
 
