@@ -15,7 +15,8 @@ from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import user_paths
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.store import SessionStore
-from swecli.features.lab.replay import Recording, replay
+from swecli.features.lab.recording import Recording
+from swecli.features.lab.replay import replay
 
 TURNS = 320
 

@@ -22,7 +22,8 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.core.sessions.store import SessionStore
-    from swecli.features.lab.replay import Recording, Replayed, Strategy
+    from swecli.features.lab.recording import Recording
+    from swecli.features.lab.replay import Replayed, Strategy
 
 USUAL = "current,early,truncation"
 NEWEST = 10
@@ -101,7 +102,8 @@ def tune(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="for scripts")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
-    from swecli.features.lab.replay import NotReplayable, Recording, replay
+    from swecli.features.lab.recording import NotReplayable, Recording
+    from swecli.features.lab.replay import replay
     from swecli.features.lab.strategies import GRID, LEAST_REQUESTS, Tried, propose, worth_replaying
 
     strategies = _strategies(("current", *GRID), folder)
@@ -125,23 +127,12 @@ def tune(arguments: Sequence[str]) -> int:
         document = {"sessions": len(recordings), "tried": msgspec.to_builtins(tried)}
         return print_text(json.dumps({**document, "reason": proposal.reason, "toml": proposal.toml}, indent=2) + "\n")
     from swecli.block_text import block_lines
-    from swecli.core.protocol.blocks import TableBlock
+    from swecli.features.lab.report import trials
 
-    rows = tuple(
-        (
-            strategy.name,
-            f"{strategy.cost / 1000:,.1f}k",
-            str(strategy.lost),
-            str(strategy.needed_again),
-            str(strategy.blocked),
-        )
-        for strategy in tried
-    )
-    lines = block_lines(TableBlock(("Strategy", "Cost", "Anchors lost", "Needed again", "Blocked"), rows))
     report = [
         f"{plural(len(recordings), 'session')} of this folder.",
         "",
-        *lines,
+        *block_lines(trials(tried)),
         "",
         proposal.reason,
     ]
@@ -191,7 +182,7 @@ def _newest(store: SessionStore, folder: Path) -> str:
 
 
 def _recording(store: SessionStore, name: str) -> Recording:
-    from swecli.features.lab.replay import NotReplayable, Recording
+    from swecli.features.lab.recording import NotReplayable, Recording
 
     session = store.get(name).id
     try:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from swecli.core.protocol.blocks import TableBlock
-from swecli.features.lab.replay import Recording, Replayed
+from swecli.features.lab.recording import Recording
+from swecli.features.lab.replay import Replayed
+from swecli.features.lab.strategies import Tried
 
 COLUMNS = ("strategy", "peak", "cost", "", "compactions", "clearings", "anchors lost", "needed again", "blocked")
 EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -32,6 +34,21 @@ def table(names: Sequence[str], results: Sequence[Replayed]) -> TableBlock:
             for name, result in zip(names, results, strict=True)
         ),
     )
+
+
+def trials(tried: Sequence[Tried]) -> TableBlock:
+    """One row a strategy that was tried on several sessions."""
+    rows = tuple(
+        (
+            strategy.name,
+            f"{strategy.cost / 1000:,.1f}k",
+            str(strategy.lost),
+            str(strategy.needed_again),
+            str(strategy.blocked),
+        )
+        for strategy in tried
+    )
+    return TableBlock(("Strategy", "Cost", "Anchors lost", "Needed again", "Blocked"), rows)
 
 
 def document(recording: Recording, names: Sequence[str], results: Sequence[Replayed]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from swecli.core.config.load import toml_text
-from swecli.features.lab.replay import Recording, Replayed
+from swecli.features.lab.recording import Recording
+from swecli.features.lab.replay import Replayed
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "current": {},

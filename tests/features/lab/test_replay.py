@@ -20,7 +20,8 @@ from swecli.core.protocol.events import Event, StepStarted, Unknown
 from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.core.validation import validated
-from swecli.features.lab.replay import NotReplayable, Recording, Replayed, Strategy, replay
+from swecli.features.lab.recording import NotReplayable, Recording
+from swecli.features.lab.replay import Replayed, Strategy, replay
 from swecli.features.lab.report import document
 from swecli.features.lab.strategies import PRESETS, Tried, changes_of, propose, with_changes
 from swecli.launch import StartError
