@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.compaction.plan import Price
 from swecli.core.context_management.compaction.quality import cited
 from swecli.core.context_management.compaction.selection import covered
-from swecli.core.context_management.compaction.summary import Summarizer, Summary
-from swecli.core.context_management.compaction.transaction import checked_summary
+from swecli.core.context_management.compaction.summary import Summarizer, Summary, checked_summary
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.projection import project
 from swecli.core.engine.model_access import Connection, ModelUnavailable

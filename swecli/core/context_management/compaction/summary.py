@@ -11,9 +11,12 @@ from functools import reduce
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.context_management.compaction.claims import harmless_summary
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.gateway import RequestGateway
+from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.prompts import harmless, read_prompt
+from swecli.core.context_management.work_log import newest_user_texts
 from swecli.core.llm.endless import EndlessText
 from swecli.core.llm.types import (
     Failed,
@@ -154,6 +157,14 @@ class Summary(Struct, frozen=True):
     def total_usage(self) -> Usage | None:
         """Usage of all calls together; None if nothing was reported."""
         return reduce(added, self.usage) if self.usage else None
+
+
+def checked_summary(summary: Summary, ledger: Ledger, cover: Callable[[str], str]) -> Summary:
+    """The model's summary without keys, its claims of permissions marked as such."""
+    if not summary.text:
+        return summary
+    typed = (text for _, text in newest_user_texts(ledger))
+    return replace(summary, text=harmless_summary(summary.text, typed, cover))
 
 
 def _refused(reasons: Iterable[str]) -> str:

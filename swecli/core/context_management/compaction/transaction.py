@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import roomy_part
-from swecli.core.context_management.compaction.claims import harmless_summary
 from swecli.core.context_management.compaction.clearing import kept_whole, tidy
 from swecli.core.context_management.compaction.options import (
     CompactionOptions,
@@ -48,14 +47,13 @@ from swecli.core.context_management.compaction.selection import (
     tail_start,
     unread,
 )
-from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary
+from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary, checked_summary
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.items import items_of
 from swecli.core.context_management.ledger import APART, Ledger
 from swecli.core.context_management.monitor import is_vague
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.work_log import newest_user_texts
 from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.context_events import ViewEntry
@@ -149,14 +147,6 @@ class _Attempt(Struct):
         if candidate.strategy and candidate.strategy not in self.strategies:
             self.strategies.append(candidate.strategy)
         return candidate.view
-
-
-def checked_summary(summary: Summary, ledger: Ledger, cover: Callable[[str], str]) -> Summary:
-    """The model's summary without keys, its claims of permissions marked as such."""
-    if not summary.text:
-        return summary
-    typed = (text for _, text in newest_user_texts(ledger))
-    return replace(summary, text=harmless_summary(summary.text, typed, cover))
 
 
 class Compaction:
