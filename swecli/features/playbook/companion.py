@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from msgspec import Struct
 
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.note_topics import REPEATED_LESSONS
-from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.companion import CallCompanion, EndReason, Joined, Step
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.events import (
     BulletLearned,
     BulletsTold,
@@ -35,7 +32,6 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
-from swecli.core.sessions.titles import line_of
 from swecli.features.playbook.reading import Loaded, drafts_of, happenings_of, load, read_again, usable_bullets
 
 if TYPE_CHECKING:
@@ -54,8 +50,6 @@ MOST_WAITING = 5_000
 REFLECTION_SECONDS = 20.0
 LEAST_CALLS = 4
 """Calls since the last reflection below which a reflection is pointless."""
-TITLE_LENGTH = 70
-"""Most characters of a lesson in the line that reports it to the user."""
 T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
 
@@ -184,32 +178,25 @@ class SessionPlaybook(CallCompanion):
         loaded = self._loaded
         if loaded is None or self.paused or not loaded.usable:
             return
-        from swecli.core.playbook.selection import bullets_text, fitting, for_message
+        from swecli.features.playbook.telling import for_message
 
-        shown = fitting(for_message(loaded.usable, message, known=self._told))
-        if shown:
-            announced = {bullet.id for bullet in self.learned}
-            fresh = [bullet for bullet in shown if bullet.id not in announced]
-            topic = "" if fresh else REPEATED_LESSONS
-            add_note(self._recorder, _named(fresh or shown), harmless(bullets_text(shown)), topic)
-        self._begin_trials("message", shown)
+        lesson = for_message(loaded.usable, message, self._told, {bullet.id for bullet in self.learned})
+        if lesson.bullets:
+            add_note(self._recorder, lesson.title, lesson.text, lesson.topic)
+        self._begin_trials("message", lesson.bullets)
 
     def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
         """Text of the bullets on a call that has just failed."""
         loaded = self._loaded
         if loaded is None or self.paused:
             return ""
-        from swecli.core.playbook.selection import WITH_FAILURE, bullets_text, for_failure
+        from swecli.features.playbook.telling import for_failure
 
-        arguments = stored_arguments(call.name, call.arguments)
-        command, path = arguments.get("command", ""), arguments.get("path", "")
-        name = self._own_name(call.name)
-        edits = name in ("edit_file", "write_file")
-        if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
+        lesson = for_failure(loaded, call, self._own_name(call.name), text)
+        if lesson is None:
             return ""
-        chosen = for_failure(loaded.usable, command, text, loaded.watch.relative(path) if edits else "")
-        self._after_failure[item] = chosen
-        return harmless(bullets_text(chosen, WITH_FAILURE))
+        self._after_failure[item] = lesson.bullets
+        return lesson.text
 
     def _begin_trials(
         self,
@@ -529,13 +516,3 @@ class SessionPlaybook(CallCompanion):
         self.learned.pop()
         self._taken_back = True
         return outcome
-
-
-def _named(told: Sequence[Bullet]) -> str:
-    """Notice for the user about bullets passed with a message, with their ids for the playbook screen."""
-    ids = ", ".join(bullet.id for bullet in told)
-    return (
-        f"Playbook: {line_of(told[0].content, TITLE_LENGTH)} ({ids})"
-        if len(told) == 1
-        else f"Playbook: {len(told)} lessons ({ids})"
-    )
