@@ -9,7 +9,7 @@ from typing import Any
 from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text, is_list, is_object
 from swecli.core.llm.protocols.base import Target
-from swecli.core.llm.types import ModelRequest
+from swecli.core.llm.types import AnswerFormat, ModelRequest
 from swecli.lazy_pattern import lazy_pattern
 
 NAME = "answer"
@@ -30,10 +30,9 @@ _INEXPRESSIBLE = ("patternProperties", "propertyNames", "unevaluatedProperties",
 """Keywords without which a schema would mean something else once its objects are closed."""
 
 
-def wanted_schema(request: ModelRequest, target: Target) -> Mapping[str, Any] | None:
+def wanted_schema(wish: AnswerFormat, request: ModelRequest, target: Target) -> Mapping[str, Any] | None:
     """The schema for the answer, if the model takes one in this request."""
-    wish = request.answer_format
-    if wish is None or not target.capabilities.output_format:
+    if not target.capabilities.output_format:
         return None
     with_tools = target.dialect.format_with_tools
     if request.tools and (with_tools == "never" or (with_tools == "last" and not wish.last)):

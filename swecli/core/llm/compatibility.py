@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from swecli.core.llm.bound_thoughts import extends, refused_from
 from swecli.core.llm.client_config import ClientConfig
 from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, as_object
+from swecli.core.llm.per_message import ListPerMessage
 from swecli.core.llm.protocols.base import Target, WireRequest
 from swecli.core.llm.protocols.registry import request_builder
 from swecli.core.llm.quarantine import Quarantine
@@ -25,7 +27,7 @@ from swecli.core.llm.sent_images import SentImages
 from swecli.core.llm.types import Failed, Finished, ModelInfo, ModelRequest
 from swecli.core.llm.web_searches import REFUSED as SEARCH_REFUSED
 from swecli.core.llm.web_searches import obstacle, refuses_search
-from swecli.core.protocol.messages import Message, ProviderReport
+from swecli.core.protocol.messages import DocumentPart, ImagePart, Message, ProviderReport
 
 _WITHOUT_FILES = "ollama-chat"
 """The protocol that has no form for a file."""
@@ -83,6 +85,7 @@ class Compatibility:
         self._build = request_builder(config.target.origin.protocol)
         self.adjustments: list[Adjustment] = []
         self._quarantine = Quarantine(config.target.refused, config.target.origin.host)
+        self._attached = ListPerMessage[ImagePart | DocumentPart](attrgetter("attached"))
         self._images = SentImages(config.target.dialect.images, is_blind=config.info.images is False)
         self._documents = SentDocuments(reads=_reads_documents(config.info, config.target))
         self._no_tools = False
@@ -108,7 +111,8 @@ class Compatibility:
 
     def fit(self, request: ModelRequest) -> ModelRequest:
         """The request without what the server refuses."""
-        request = self._documents.apply(request)
+        attached = self._attached.all_of(request.messages)
+        request = self._documents.apply(request) if attached else request
         if self._no_format and request.answer_format is not None:
             request = replace(request, answer_format=None)
         if self._no_search and request.web_search is not None:
@@ -117,7 +121,7 @@ class Compatibility:
             from swecli.core.llm.text_tools import as_text
 
             request = as_text(request)
-        return self._quarantine.apply(self._images.apply(request))
+        return self._quarantine.apply(self._images.apply(request) if attached else request)
 
     @property
     def reads_calls(self) -> bool:
@@ -130,8 +134,9 @@ class Compatibility:
 
     def news(self, request: ModelRequest) -> Iterator[str]:
         """A sentence for the user about each wish of the request that this server does not fulfil, each once."""
-        yield from self._images.news(request, self._quarantine.refused_earlier)
-        yield from self._documents.news(request)
+        if self._attached.all_of(request.messages):
+            yield from self._images.news(request, self._quarantine.refused_earlier)
+            yield from self._documents.news(request)
         if request.server_clearing is not None and not self._told_clearing:
             self._told_clearing = True
             if self.config.target.origin.protocol != CLEARS:

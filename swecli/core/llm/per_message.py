@@ -24,7 +24,10 @@ class PerMessage(Generic[_T]):
     def of(self, messages: tuple[Message, ...]) -> Sequence[_T]:
         """The value of each message."""
         if messages is not self._messages:
-            before, same = self._messages, _common(self._messages, messages)
+            before = self._messages
+            same = min(len(before), len(messages))
+            if not all(map(is_, before, messages)):
+                same = next(at for at, (old, new) in enumerate(zip(before, messages, strict=False)) if old is not new)
             moved = {id(message): index for index, message in enumerate(before[same:], same)}
             values = self._values[:same]
             for message in messages[same:]:
@@ -39,10 +42,3 @@ class ListPerMessage(PerMessage[Sequence[_T]]):
 
     def all_of(self, messages: tuple[Message, ...]) -> list[_T]:
         return list(chain.from_iterable(self.of(messages)))
-
-
-def _common(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """How many messages at the beginning are the same objects."""
-    if all(map(is_, before, now)):
-        return min(len(before), len(now))
-    return next(index for index, (old, new) in enumerate(zip(before, now, strict=False)) if old is not new)

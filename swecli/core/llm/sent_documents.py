@@ -33,13 +33,7 @@ _KINDS: Final = ("bad_request", "too_large", "server", "unknown")
 
 def documents_in(message: Message) -> tuple[DocumentPart, ...]:
     """All PDF files of a message in order, those of results included."""
-    documents: list[DocumentPart] = []
-    for part in message.parts:
-        if isinstance(part, DocumentPart):
-            documents.append(part)
-        elif isinstance(part, ToolResultPart):
-            documents.extend(part.documents)
-    return tuple(documents)
+    return tuple(part for part in message.attached if isinstance(part, DocumentPart))
 
 
 Reason = Callable[[int, DocumentPart], str]
@@ -103,11 +97,9 @@ class SentDocuments:
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         """The request with texts in place of the files that the server does not get."""
-        documents = self._documents.all_of(request.messages)
-        if not documents:
-            return request
         if not self.reads:
             return with_texts(request)
+        documents = self._documents.all_of(request.messages)
         dropped = _dropped([document for document in documents if document.data not in self._refused])
         dropped_ids = {id(document) for document in dropped}
 

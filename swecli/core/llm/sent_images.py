@@ -73,8 +73,8 @@ def images_of(parts: Iterable[Part]) -> list[ImagePart]:
 
 
 def images_in(message: Message) -> list[ImagePart]:
-    """All images of a message."""
-    return images_of(message.parts)
+    """All images of a message, those of results included."""
+    return [part for part in message.attached if isinstance(part, ImagePart)]
 
 
 def newest_images(request: ModelRequest) -> list[ImagePart]:

@@ -273,6 +273,17 @@ class Message(Struct, frozen=True):
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
+    def attached(self) -> tuple[ImagePart | DocumentPart, ...]:
+        """Images and files in order, those of results included."""
+        attached: list[ImagePart | DocumentPart] = []
+        for part in self.parts:
+            if isinstance(part, ImagePart | DocumentPart):
+                attached.append(part)
+            elif isinstance(part, ToolResultPart):
+                attached += (*part.images, *part.documents)
+        return tuple(attached)
+
+    @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
         return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
 

@@ -86,7 +86,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     drops = target.lets_drop(request.messages)
     search = possible_search(request, target)
     # The API rejects a format together with citations, which results of a search always have.
-    schema = wanted_schema(request, target) if search is None else None
+    schema = (wish := request.answer_format) and wanted_schema(wish, request, target) if search is None else None
     form = closed(schema) if schema is not None else None
     config: JsonObject = {"format": {"type": "json_schema", "schema": form}} if form is not None else {}
     for extras in (_thinking_options(effort, limit, target, config, drops=drops), dialect.body):

@@ -70,7 +70,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
         config["maxOutputTokens"] = request.max_output_tokens
     if thinking := _thinking(request.effort, target):
         config["thinkingConfig"] = thinking
-    if (schema := wanted_schema(request, target)) is not None:
+    if (wish := request.answer_format) and (schema := wanted_schema(wish, request, target)) is not None:
         config["responseMimeType"] = "application/json"
         config["responseJsonSchema"] = plain_schema(schema)
     if config:

@@ -37,7 +37,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     if request.effort is not None and target.dialect.effort == "think":
         body["think"] = request.effort != "none"
         optional.append("think")
-    if (schema := wanted_schema(request, target)) is not None:
+    if (wish := request.answer_format) and (schema := wanted_schema(wish, request, target)) is not None:
         body["format"] = plain_schema(schema)
     if options:
         body["options"] = options

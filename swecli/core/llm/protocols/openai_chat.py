@@ -70,7 +70,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
             }
             for tool in request.tools
         ]
-    schema = wanted_schema(request, target)
+    schema = (wish := request.answer_format) and wanted_schema(wish, request, target)
     if schema is not None and (form := openai_format(schema)) is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": form}
         optional.append("response_format")

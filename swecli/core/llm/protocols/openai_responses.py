@@ -83,7 +83,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     if reasoning:
         body["reasoning"] = reasoning
         optional.append("reasoning")
-    schema = wanted_schema(request, target)
+    schema = (wish := request.answer_format) and wanted_schema(wish, request, target)
     if schema is not None and (form := openai_format(schema)) is not None:
         body["text"] = {"format": {"type": "json_schema", **form}}
         optional.append("text")
