@@ -242,16 +242,14 @@ class Limits:
 
 
 class Window(Struct, frozen=True):
-    """The context window available to one request, in tokens. ``effective`` = ``total`` - ``reserve``."""
+    """The context window available to one request, in tokens. ``effective`` is what the ``reserve`` for the answer
+    leaves of the ``total``."""
 
     total: int
     reserve: int
+    effective: int
     source: str
     """Source of the total."""
-
-    @property
-    def effective(self) -> int:
-        return self.total - self.reserve
 
 
 def window_of(info: ModelInfo, limits: Limits) -> Window:
@@ -264,7 +262,8 @@ def window_of(info: ModelInfo, limits: Limits) -> Window:
     else:
         total, source = ASSUMED_WINDOW, "assumed"
     longest = [size for size in (info.max_output, limits.max_output_tokens) if size is not None and size > 0]
-    return Window(total, min(*longest, int(total * RESERVE_SHARE), total), source)
+    reserve = min(*longest, int(total * RESERVE_SHARE), total)
+    return Window(total, reserve, total - reserve, source)
 
 
 def budget_too_large(info: ModelInfo, limits: Limits) -> bool:

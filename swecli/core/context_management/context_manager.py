@@ -13,6 +13,7 @@ from swecli.core.context_management.budget import (
     BLOCK_ADVICE,
     COMPACT_ADVICE,
     Limits,
+    clamp_output,
     gate_reason,
     window_of,
 )
@@ -34,7 +35,6 @@ from swecli.core.context_management.prompt import (
     PromptTexts,
     SystemPrompt,
     build_request,
-    fit_output,
     room_for_instructions,
 )
 from swecli.core.context_management.thoughts import chains, dead_in, root_of
@@ -220,8 +220,7 @@ class ContextManager:
 
     async def count_at_server(self, ledger: Ledger, client: ModelClient) -> None:
         """Count what is new in the conversation with the tokenizer of the model's server, if it has one."""
-        if client.info.tells_progress:
-            await self.monitor.count_at_server(project(ledger), client)
+        await self.monitor.count_at_server(project(ledger), client)
 
     def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:
         """Whether the conversation can be near a limit, given the entries added since its newest measure, whatever they
@@ -264,8 +263,9 @@ class ContextManager:
         elif not self._warned:
             self._warned = True
             warning = gate_reason(budget, self._advice)
-        request = replace(request, answer_format=self.answer_format)
-        return PreparedRequest(fit_output(request, budget, info, self.limits), budget, reason, warning)
+        limit = clamp_output(info, self.limits, budget.upper)  # the rest of the window
+        request = replace(request, answer_format=self.answer_format, max_output_tokens=limit)
+        return PreparedRequest(request, budget, reason, warning)
 
     def aside(self, messages: Sequence[Message], info: ModelInfo, session: str) -> ModelRequest:
         """A side request about the conversation, not part of it. Prompt and tools are the same, so that the provider's

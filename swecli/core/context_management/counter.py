@@ -665,31 +665,30 @@ class SizeCache:
     def measure(self, message: Message) -> MessageSize:
         """The estimate of one message, without remembering it."""
         counts: dict[str, int] = {}
-        spoken = _spoken(message)
-        for component, tokens in self._parts(message, spoken):
+        spoken, count = _spoken(message), self.counter.count
+        for part in message.parts:
+            match part:
+                case TextPart(text=text):
+                    component = RETRIEVED if is_pointers(text) else spoken
+                    component, tokens = PLAYBOOK if text.startswith(PLAYBOOK_NOTE) else component, count(text)
+                case ReasoningPart(text=text, opaque=opaque):
+                    component = REASONING
+                    tokens = max(count(text), self._opaque(opaque.data) if opaque else 0)
+                case ToolCallPart(name=name, arguments=arguments):
+                    component, tokens = CALLS, count(arguments) + count(name) + CALL_OVERHEAD
+                case ToolResultPart(text=text, images=images, documents=documents):
+                    attached = IMAGE_TOKENS * len(images) + sum(map(self._document, documents))
+                    component, tokens = RESULTS, count(text) + CALL_OVERHEAD + attached
+                case ImagePart():
+                    component, tokens = spoken, IMAGE_TOKENS
+                case DocumentPart():
+                    component, tokens = spoken, self._document(part)
+                case OpaquePart(opaque=opaque):
+                    component, tokens = ASSISTANT, self._opaque(opaque.data)
             counts[component] = counts.get(component, 0) + tokens
         first = next(iter(counts), spoken)
         counts[first] = counts.get(first, 0) + MESSAGE_OVERHEAD
         return MessageSize(message.role, message.parts, tuple(counts.items()))
-
-    def _parts(self, message: Message, spoken: str) -> Iterable[tuple[str, int]]:
-        for part in message.parts:
-            match part:
-                case TextPart(text=text):
-                    yield _component_of(text, spoken), self.counter.count(text)
-                case ReasoningPart(text=text, opaque=opaque):
-                    yield REASONING, max(self.counter.count(text), self._opaque(opaque.data) if opaque else 0)
-                case ToolCallPart(name=name, arguments=arguments):
-                    yield CALLS, self.counter.count(arguments) + self.counter.count(name) + CALL_OVERHEAD
-                case ToolResultPart(text=text, images=images, documents=documents):
-                    attached = IMAGE_TOKENS * len(images) + sum(map(self._document, documents))
-                    yield RESULTS, self.counter.count(text) + CALL_OVERHEAD + attached
-                case ImagePart():
-                    yield spoken, IMAGE_TOKENS
-                case DocumentPart():
-                    yield spoken, self._document(part)
-                case OpaquePart(opaque=opaque):
-                    yield ASSISTANT, self._opaque(opaque.data)
 
     def _document(self, document: DocumentPart) -> int:
         return document_tokens(self.counter.count(document.text), document.pages)
@@ -710,12 +709,6 @@ def _spoken(message: Message) -> str:
     if any(text.startswith(SUMMARY_MARK) for text in texts):
         return SUMMARIES
     return ATTACHED if any(text.startswith(ATTACHED_NOTE) for text in texts) else USER
-
-
-def _component_of(text: str, spoken: str) -> str:
-    if text.startswith(PLAYBOOK_NOTE):
-        return PLAYBOOK
-    return RETRIEVED if is_pointers(text) else spoken
 
 
 PLAYBOOK_NOTE = "<swecli-note>\nPlaybook: "

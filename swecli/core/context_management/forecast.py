@@ -184,7 +184,7 @@ class RequestTrend:
         """Whether the provider reports and prices writes to its cache."""
         self._fixed = 0
         self._turn = -1
-        self._source = ""
+        self._source: str = ""
         self._sizes: deque[int] = deque(maxlen=RECENT_TURNS + 1)
         self._answers: deque[int] = deque(maxlen=RECENT_ANSWERS)
         self._shares: deque[float] = deque(maxlen=RECENT_ANSWERS)
@@ -192,7 +192,12 @@ class RequestTrend:
     def apply(self, event: Event) -> None:
         match event.body:
             case StepStarted(budget=Budget() as budget):
-                self._asked(budget, event.turn)
+                self._fixed = fixed_tokens(budget)
+                if event.turn != self._turn:
+                    if budget.source != self._source:  # a first report corrects the estimate: that is no growth
+                        self._sizes.clear()
+                    self._turn, self._source = event.turn, budget.source
+                    self._sizes.append(budget.used)
             case ModelResponded(usage=Usage() as usage):
                 self._answered(usage, event.ts)
             case CompactionCompleted() | CompactionUndone() | CompactionRedone() | ContextEdited() if (
@@ -205,14 +210,6 @@ class RequestTrend:
                 self._shares.clear()
             case _:
                 pass
-
-    def _asked(self, budget: Budget, turn: int) -> None:
-        self._fixed = fixed_tokens(budget)
-        if turn != self._turn:
-            if budget.source != self._source:  # a first report corrects the estimate: that is no growth
-                self._sizes.clear()
-            self._turn, self._source = turn, budget.source
-            self._sizes.append(budget.used)
 
     def _answered(self, usage: Usage, at: float) -> None:
         if usage.output_total:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from copy import copy
 
 from msgspec.structs import replace
 
@@ -112,14 +113,12 @@ def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled, dead: Ab
     groups = list(_groups(ledger, view, settled.entries, dead))
     newest = next((at for at in range(len(groups) - 1, -1, -1) if groups[at][1].role == "assistant"), 0)
     if newest:
-        ready = _Annotated(settled, ledger.environment, [message for _, message in groups[:newest]])
-        settled.messages += _repaired(ready.messages, settled.ids)
-        settled.answer, settled.users, settled.has_environment = ready.answer, ready.users, ready.has_environment
+        ready = _annotated(settled, ledger.environment, [message for _, message in groups[:newest]], end=False)
+        settled.messages += _repaired(ready, settled.ids)
         settled.entries = groups[newest][0]
-    rest = _Annotated(settled, ledger.environment, [message for _, message in groups[newest:]])
-    rest.close()
-    ids: set[str] = set()
-    return _begun([*settled.messages, *_repaired(rest.messages, ids, settled.ids)])
+    unsettled = [message for _, message in groups[newest:]]
+    rest = _annotated(copy(settled), ledger.environment, unsettled, end=True)
+    return _begun([*settled.messages, *_repaired(rest, set(), settled.ids)])
 
 
 def _groups(
@@ -133,7 +132,11 @@ def _groups(
 
     def flush() -> Iterator[tuple[int, Message]]:
         if calls:
-            yield start, Message("assistant", tuple(calls), current, _response(ledger, current))
+            made, response = ledger.responses.get(current), None
+            if made is not None:
+                identifier, whole, report = made.response_id, made.complete, made.report
+                response = Response(made.origin, made.stop, made.usage, identifier, whole, report, made.effort)
+            yield start, Message("assistant", tuple(calls), current, response)
         if results:
             yield start, Message("tool", tuple(results), f"{current}.results")
         calls.clear()
@@ -204,59 +207,48 @@ def _attached(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(part for result in results for part in (TextPart(result.text), *result.images, *result.documents))
 
 
-def _response(ledger: Ledger, message: str) -> Response | None:
-    body = ledger.responses.get(message)
-    if body is None:
-        return None
-    return Response(body.origin, body.stop, body.usage, body.response_id, body.complete, body.report, body.effort)
-
-
-class _Annotated:
+def _annotated(settled: Settled, environment: str, messages: Iterable[Message], *, end: bool) -> list[Message]:
     """Messages with additions for the model: the environment (date, directory, platform) before the user's first words,
     or in their place if these were dropped, and the reason of an early end of the previous answer, in the user's next
-    message or in a message of its own if the model continues by itself."""
-
-    def __init__(self, settled: Settled, environment: str, messages: Iterable[Message]) -> None:
-        self.messages: list[Message] = []
-        self.answer, self.users, self.has_environment = settled.answer, settled.users, settled.has_environment
-        for message in messages:
-            self._add(message, environment)
-
-    def _add(self, message: Message, environment: str) -> None:
-        if message.role == "user" and not self.has_environment:
-            self.has_environment = True
+    message or in a message of its own if the model continues by itself. Advances the answer in ``settled``; ``end``:
+    nothing follows them, so the model continues an interrupted answer."""
+    annotated: list[Message] = []
+    for message in messages:
+        if message.role == "user" and not settled.has_environment:
+            settled.has_environment = True
             if environment and not by_provider(message):
                 message = replace(message, parts=(TextPart(environment + APART), *message.parts))
         if message.role == "user" and (message.note or not message.parts):
             if message.parts:
-                self.messages.append(message)
-            return
-        cut = self._unexplained() if self.answer is not None and message.role != "tool" else None
+                annotated.append(message)
+            continue
+        cut = _unexplained(settled) if settled.answer is not None and message.role != "tool" else None
         if cut is not None:
             if message.role == "user":
                 note = INTERRUPTION_NOTE if _interrupted(cut) else CUT_NOTE
                 message = replace(message, parts=(TextPart(note + APART), *message.parts))
             elif not _interrupted(cut):
-                self.messages.append(_go_on(cut))
-        self.messages.append(message)
+                annotated.append(_go_on(cut))
+        annotated.append(message)
         if message.role == "assistant":
-            self.answer, self.users = message, 0
+            settled.answer, settled.users = message, 0
         elif message.role == "user":
-            self.users += 1
+            settled.users += 1
+    cut = _unexplained(settled) if end and settled.answer is not None else None
+    if cut is not None and not _interrupted(cut):
+        annotated.append(_go_on(cut))
+    return annotated
 
-    def close(self) -> None:
-        """End of the messages: the model continues an interrupted answer."""
-        cut = self._unexplained() if self.answer is not None else None
-        if cut is not None and not _interrupted(cut):
-            self.messages.append(_go_on(cut))
 
-    def _unexplained(self) -> Message | None:
-        """The newest answer if it ended early, has content, and no note to the model explains it yet."""
-        answer = self.answer
-        if answer is None or self.users or not _ended_early(answer):
-            return None
-        shown = any(isinstance(part, TextPart | ToolCallPart) and not _is_blank(part) for part in answer.parts)
-        return answer if shown else None
+def _unexplained(settled: Settled) -> Message | None:
+    """The newest answer if it was cut or interrupted, has content, and no note to the model explains it yet. One at its
+    output limit does not count: its results mention the limit."""
+    answer = settled.answer
+    response = answer.response if answer is not None else None
+    if answer is None or settled.users or response is None or response.complete or response.stop.detail is None:
+        return None
+    shown = any(isinstance(part, TextPart | ToolCallPart) and not _is_blank(part) for part in answer.parts)
+    return answer if shown else None
 
 
 def by_provider(message: Message) -> bool:
@@ -272,12 +264,6 @@ def _interrupted(message: Message) -> bool:
 
 def _go_on(answer: Message) -> Message:
     return Message("user", (TextPart(GO_ON_NOTE),), f"{answer.id}.note")
-
-
-def _ended_early(message: Message) -> bool:
-    """Cut or interrupted. An answer at its output limit does not count: its results mention the limit."""
-    response = message.response
-    return response is not None and not response.complete and response.stop.detail is not None
 
 
 def repair(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -22,7 +22,6 @@ from swecli.core.protocol.budget import (
     SKILLS,
     SYSTEM,
     USER_INSTRUCTIONS,
-    Budget,
 )
 from swecli.core.protocol.context_events import PromptPart
 from swecli.core.protocol.messages import Message
@@ -286,12 +285,6 @@ def build_request(
         session=session,
         server_clearing=limits.server_clearing,
     )
-
-
-def fit_output(request: ModelRequest, budget: Budget, info: ModelInfo, limits: Limits) -> ModelRequest:
-    """The same request with its answer limited to the rest of the window."""
-    limit = clamp_output(info, limits, budget.upper)
-    return request if limit == request.max_output_tokens else replace(request, max_output_tokens=limit)
 
 
 def message_breakpoints(messages: Sequence[Message], *watermarks: int) -> tuple[int, ...]:

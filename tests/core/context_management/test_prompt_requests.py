@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import (
     BASE,
     PromptSection,
     build_prompt,
     build_request,
-    fit_output,
     message_breakpoints,
 )
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
@@ -111,11 +111,9 @@ def test_the_system_prompt_gives_up_breakpoints_for_the_conversation() -> None:
 @pytest.mark.parametrize(("words", "limit"), [(10, 4_000), (7_000, None)])
 def test_the_answer_is_limited_to_what_is_left(words: int, limit: int | None) -> None:
     message = Message("user", (TextPart(" the" * words),), "u1")
-    request = build((message,))
-    budget = TokenMonitor().measure(request, LIMITS, INFO)
-    fitted = fit_output(request, budget, INFO, LIMITS)
-    assert fitted.max_output_tokens == (limit or 10_000 - budget.upper)
-    assert fitted.messages is request.messages
+    prepared = ContextManager((), limits=LIMITS).prepare((message,), info=INFO)
+    assert prepared.request.max_output_tokens == (limit or 10_000 - prepared.budget.upper)
+    assert prepared.request.messages == (message,)
     unknown = ModelInfo("fake", "m", 10_000)
     assert build_request(PROMPT, (), (), info=unknown, limits=LIMITS, session="").max_output_tokens == 10_000
 
