@@ -13,6 +13,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from swecli.core.context_management.cache import first_difference
+from swecli.core.context_management.ledger import Ledger
 from swecli.core.llm.types import ModelInfo, ModelRequest
 
 
@@ -24,17 +25,17 @@ class _Answered(Struct, frozen=True):
 
 
 class PrefixGuard:
-    """Compares each request of one conversation with the newest answered one. ``rewrites`` counts the named changes;
+    """Compares each request of one conversation with the newest answered one. ``ledger`` counts the named changes;
     ``report`` gets the description of a change without a cause, as a clause."""
 
-    def __init__(self, rewrites: Callable[[], int], report: Callable[[str], None]) -> None:
-        self._rewrites = rewrites
+    def __init__(self, ledger: Ledger, report: Callable[[str], None]) -> None:
+        self._ledger = ledger
         self._report = report
         self._newest: _Answered | None = None
 
     def check(self, request: ModelRequest, info: ModelInfo) -> None:
         """Report a change without a cause. Compares what is the same object in no time."""
-        newest, now = self._newest, (info.ref, info.window, self._rewrites())
+        newest, now = self._newest, (info.ref, info.window, self._ledger.rewrites)
         if newest is None or (newest.model, newest.window, newest.rewrites) != now:
             return
         change = unexplained(newest.request, request)
@@ -42,7 +43,7 @@ class PrefixGuard:
             self._report(change)
 
     def answered(self, request: ModelRequest, info: ModelInfo) -> None:
-        self._newest = _Answered(request, info.ref, info.window, self._rewrites())
+        self._newest = _Answered(request, info.ref, info.window, self._ledger.rewrites)
 
 
 def unexplained(before: ModelRequest, now: ModelRequest) -> str:

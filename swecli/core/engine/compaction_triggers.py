@@ -85,7 +85,7 @@ class CompactionTriggers:
             self._report_once(text, NEARLY_FULL)
             return False
         self._reported = False
-        return begins and self._clear_if_it_pays(prepared, client)
+        return begins and not is_small(prepared.budget) and self._clear_if_it_pays(prepared, client)
 
     def why_blocked(self, prepared: PreparedRequest) -> str:
         """Reason why this request is not sent, with remedies that have not been tried."""
@@ -164,8 +164,6 @@ class CompactionTriggers:
     def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Clear results and apply the user's rules in one batch between turns, unless the model would lose thoughts by
         it. True if the view changed."""
-        if is_small(prepared.budget):
-            return False
         ledger, turn, options = self._recorder.ledger, self._recorder.turn, self._settings.now.compaction
         cold = self._is_cold(client.info)
         if not self._passes.due(ledger) and not cold and not options.retention:

@@ -93,7 +93,14 @@ class InstructionNews(Companion):
         ledger = self._recorder.ledger
         if self._rewrites != ledger.rewrites:
             self._tell_again()
-        await self._look_for_changes()
+        stamps, earlier = await asyncio.to_thread(_stamps, self._watched), self._prompts.earlier
+        before, self._stamps = self._stamps, stamps  # of before the reading, so that a change meanwhile is found
+        if stamps != before:
+            self._take_over(await asyncio.to_thread(self._files.read))
+        if stamps != before or self._told_of is not earlier:
+            self._told_of, self._statements = earlier, [*self._differences(earlier)]
+        for statement in self._statements:
+            self._notes.state(statement)
         if self._earlier:
             await self._compare_with_earlier()
         if self._nested:
@@ -102,17 +109,6 @@ class InstructionNews(Companion):
             await self._look_below()
 
     # --- files present at the start ---------------------------------------------------------------------------
-
-    async def _look_for_changes(self) -> None:
-        stamps = await asyncio.to_thread(_stamps, self._watched)
-        before, self._stamps = self._stamps, stamps  # of before the reading, so that a change meanwhile is found
-        if stamps != before:
-            self._take_over(await asyncio.to_thread(self._files.read))
-        if stamps != before or self._told_of is not self._prompts.earlier:
-            self._told_of = self._prompts.earlier
-            self._statements = [*self._differences(self._told_of)]
-        for statement in self._statements:
-            self._notes.state(statement)
 
     def _take_over(self, now: Instructions) -> None:
         """Take these as the present files."""

@@ -720,7 +720,7 @@ class Asking:
         self._own_name = own_name
         self._recorder = recorder
         self._clock = SteadyClock(time.monotonic)
-        guard = PrefixGuard(lambda: recorder.ledger.rewrites, self._report_change)
+        guard = PrefixGuard(recorder.ledger, self._report_change)
         self._gateway = RequestGateway(gateway.context, gateway.left, guard)
         self.fragment: Fragment | None = None
         """Remains of an interrupted answer."""
@@ -822,7 +822,21 @@ class Asking:
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
         queued = asyncio.create_task(self._report_queue(client)) if client.info.tells_progress else None
         try:
-            return await self._fed(client, prepared, answer, queued)
+            async with aclosing(self._gateway.send(client, prepared.request, budget=prepared.budget)) as events:
+                async for event in events:
+                    if queued is not None:
+                        queued.cancel()
+                    match event:
+                        case Finished(message=message):
+                            return message
+                        case Failed():
+                            return event
+                        case StreamNotice(text=text):
+                            self._recorder.emit(Notice(text, "info", "model"))
+                        case _:
+                            self.trouble = ""
+                            answer.feed(event)
+            return Failed(ProviderError("truncated", "the answer ended without its end marker"))
         finally:
             if queued is not None:
                 queued.cancel()
@@ -834,25 +848,6 @@ class Asking:
         busy, slots = (await client.busy_slots() if isinstance(client, HasSlots) else None) or (0, 0)
         if busy == slots:
             self._recorder.emit(PromptProgress(slots=slots))
-
-    async def _fed(
-        self, client: ModelClient, prepared: PreparedRequest, answer: Answer, queued: asyncio.Task[None] | None
-    ) -> Message | Failed:
-        async with aclosing(self._gateway.send(client, prepared.request, budget=prepared.budget)) as events:
-            async for event in events:
-                if queued is not None:
-                    queued.cancel()
-                match event:
-                    case Finished(message=message):
-                        return message
-                    case Failed():
-                        return event
-                    case StreamNotice(text=text):
-                        self._recorder.emit(Notice(text, "info", "model"))
-                    case _:
-                        self.trouble = ""
-                        answer.feed(event)
-        return Failed(ProviderError("truncated", "the answer ended without its end marker"))
 
 
 def _server_of(info: ModelInfo) -> str:

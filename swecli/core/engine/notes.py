@@ -55,7 +55,9 @@ def standing_facts(recorder: Recorder, *, unattended: bool) -> tuple[Statement, 
     """What holds now and any model must know: the mode, whether the user can answer, and the todo list and the
     scratchpad if the call that wrote them is no longer in view."""
     state, ledger = recorder.state, recorder.ledger
-    todos = "" if state.todos == _todos_in(_newest_arguments(ledger, UpdateTodos.name)) else todo_text(state.todos)
+    todos = todo_text(state.todos) if state.todos else ""
+    if todos and state.todos == _todos_in(_newest_arguments(ledger, UpdateTodos.name)):
+        todos = ""
     pad = state.scratchpad
     if pad and as_text(_newest_arguments(ledger, Scratchpad.name).get("text")).strip() == pad:
         pad = ""
@@ -119,10 +121,10 @@ class Notes:
             told[statement.topic] = text
 
     def state_usage(self, prepared: PreparedRequest) -> bool:
-        """Say that a request passed the warning level, and once more that it passed the one of compaction. Whether
+        """Say that this request passed the warning level, and once more that it passed the one of compaction. Whether
         there is something to say. Where the note itself could block the request, nothing is said."""
         budget = prepared.budget
-        if budget.level == "ok" or budget.upper + USAGE_ROOM >= budget.block_at:
+        if budget.upper + USAGE_ROOM >= budget.block_at:
             return False
         can_compact = any(tool.name == COMPACT_TOOL for tool in prepared.request.tools)
         levels = [level for level in (budget.warn_at, budget.compact_at) if level <= budget.used]

@@ -166,8 +166,6 @@ class OfferedTools:
     def _tell_instructions(self) -> None:
         """Add the instructions that the conversation lacks: new ones, and those that a compaction or rewind removed."""
         ledger = self._recorder.ledger
-        if self._instructed == ledger.rewrites:
-            return
         self._instructed = ledger.rewrites
         live = [
             ledger.entries[entry.id] for entry in ledger.view if entry.kind == "live" and entry.id in ledger.entries
@@ -236,14 +234,16 @@ class OfferedTools:
         if self._previewed:  # what is offered may be something else by now
             self._previewed = False
             self.adopt()
-        self._tell_instructions()
-        registry = self._tools
+        registry, ledger = self._tools, self._recorder.ledger
+        if self._instructions and self._instructed != ledger.rewrites:
+            self._tell_instructions()
         effective = window_of(info, self._context.limits).effective
-        rewrites = self._recorder.ledger.rewrites
+        rewrites = ledger.rewrites
         state = (registry.revision, info.ref, effective, self._settings.now.tool_deferral, rewrites)
         if state != self._state or self._promoted:
             self._update(info, effective, state)
-        self._announce_again(info)
+        if ledger.rewound:
+            self._announce_again(info)
         self._notes.state(self.statement)
 
     def _update(self, info: ModelInfo, effective: int, state: tuple[int, str, int, float, int]) -> None:
@@ -328,7 +328,7 @@ class OfferedTools:
     def _announce_again(self, info: ModelInfo) -> None:
         """Announce tools anew whose announcement a rewind took back."""
         state, rewound = self._recorder.state, self._recorder.ledger.rewound
-        lost = [name for name, place in state.announced.items() if place in rewound] if rewound else []
+        lost = [name for name, place in state.announced.items() if place in rewound]
         if lost and self._appends(info):
             self._announce(ToolChange(tuple(state.offered[name] for name in lost)), info)
 

@@ -37,7 +37,9 @@ class PromptRecord(Companion):
         self._notes = notes
         self._stored: dict[str, Prompt] = {}
         """The prompt of each model as the record has it."""
-        self._counts_lost = False
+        self._adopted = self._counts_lost = False
+        self.earlier: Prompt | None = None
+        """The system prompt of the newest request's model, if it is that of an earlier run."""
         self.built_anew = ""
         """Why the earlier system prompt of the session's model is not used, as a clause."""
 
@@ -53,13 +55,7 @@ class PromptRecord(Companion):
             elif model == self._recorder.state.model:
                 self.built_anew = why or "its stored text is not whole"
         self._context.adopt_prompts(earlier)
-        self._counts_lost = True
-
-    @property
-    def earlier(self) -> Prompt | None:
-        """The system prompt of the session's model, if it is that of an earlier run."""
-        client = self._connection.client
-        return self._context.earlier_prompt(client.info) if client is not None else None
+        self._adopted = self._counts_lost = True
 
     async def before_request(self) -> None:
         client = self._connection.client
@@ -72,7 +68,9 @@ class PromptRecord(Companion):
         if self._counts_lost:
             self._counts_lost = False
             self._tell_lost(info)
-        self._notes.state(self._lessons())
+        if self._adopted:
+            self.earlier = self._context.earlier_prompt(info)
+            self._notes.state(self._lessons())
 
     def _store(self, info: ModelInfo, prompt: Prompt) -> None:
         self._stored[info.ref] = prompt

@@ -125,13 +125,15 @@ class Turn:
             assert client is not None  # a turn begins only with a model, and no command removes it
             await self._core.offered.settle(client.info)
             await self._services.toolset.context.settle(self._recorder.ledger, client.info)
-            await self._services.toolset.context.count_at_server(self._recorder.ledger, client)
+            if client.info.tells_progress:
+                await self._services.toolset.context.count_at_server(self._recorder.ledger, client)
             prepared = await self._requests.prepare(client)
             if await self._core.triggers.before_request(prepared, client):
                 await self._core.models.ready()  # another model may have waited for it
                 client = self._connection.client or client
                 prepared = await self._requests.prepare(client, changed=True)
-            prepared = self._requests.with_warning(client, prepared)
+            if prepared.budget.level != "ok":
+                prepared = self._requests.with_warning(client, prepared)
             self._check_caps()  # freeing space may have requested a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))

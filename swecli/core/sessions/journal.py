@@ -309,7 +309,8 @@ class Journal:
         if self._closed:
             return
         self._closed = last
-        self._publish_direct()
+        if self._direct:
+            self._publish_direct()
         reached: asyncio.Future[None] = self._loop.create_future()
         self._queue.put(_Barrier(reached, last))
         self._awaited.set()

@@ -72,20 +72,16 @@ class ExtensionNews(Companion):
         earlier, now = self._prompts.earlier, self._seen.catalogue
         if self._told_of is None or self._told_of[0] is not earlier or self._told_of[1] is not now:
             self._told_of = earlier, now
-            self._statement = self._skill_news(earlier, now)
+            listed, text = self._listed, ""
+            if earlier is not None:
+                listed = {part.name: part.digest for part in earlier.sources if part.source == SKILLS}
+            if listed != _skills_of(now) and not (self._inner and self._tools.get(SkillTool.name) is None):
+                from swecli.core.extensions.reading import skill_news
+
+                text = skill_news(listed, now)
+            title = self._title or "Skills changed since the earlier run"
+            self._statement = Statement(SKILL_NEWS, title, text, "The skills are again those of the system prompt.")
         self._notes.state(self._statement)
-
-    def _skill_news(self, earlier: Prompt | None, now: Catalogue) -> Statement:
-        listed = self._listed
-        if earlier is not None:
-            listed = {part.name: part.digest for part in earlier.sources if part.source == SKILLS}
-        text = ""
-        if listed != _skills_of(now) and not (self._inner and self._tools.get(SkillTool.name) is None):
-            from swecli.core.extensions.reading import skill_news
-
-            text = skill_news(listed, now)
-        title = self._title or "Skills changed since the earlier run"
-        return Statement(SKILL_NEWS, title, text, "The skills are again those of the system prompt.")
 
 
 def _skills_of(catalogue: Catalogue) -> Mapping[str, str]:

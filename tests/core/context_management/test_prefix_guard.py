@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.prefix_guard import PrefixGuard, unexplained
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, TextPart
@@ -39,17 +40,17 @@ def test_any_other_change_is_named(now: ModelRequest, change: str) -> None:
 
 
 def test_a_change_with_a_cause_is_none() -> None:
-    rewrites, told = [0], list[str]()
-    guard = PrefixGuard(lambda: rewrites[0], told.append)
+    ledger, told = Ledger(), list[str]()
+    guard = PrefixGuard(ledger, told.append)
     model = ModelInfo("a", "b", 8_192)
     guard.check(BEFORE, model)
     guard.answered(BEFORE, model)
     changed = replace(BEFORE, messages=said("else"))
     guard.check(changed, ModelInfo("a", "c", 8_192))
     guard.check(changed, ModelInfo("a", "b", 32_768))  # by which the size of the prompt is chosen
-    rewrites[0] = 1
+    ledger.rewrites = 1
     guard.check(changed, model)  # the conversation was rewritten
     assert told == []
-    rewrites[0] = 0
+    ledger.rewrites = 0
     guard.check(changed, model)
     assert told == ["a message that was sent before changed (user one)"]
