@@ -66,6 +66,9 @@ class Companion:
 
     watches: ClassVar[tuple[type[Body], ...]] = ()
     """Types of the events that ``watch`` is called for."""
+    due: bool = True
+    """Whether ``before_request`` has anything to do. A companion that waits for something sets it to False until
+    then."""
 
     def __init_subclass__(cls) -> None:
         if cls.watch is not Companion.watch and not cls.watches:
@@ -245,7 +248,8 @@ class Companions:
 
     async def before_request(self) -> None:
         for companion in self._before_request:
-            await companion.before_request()
+            if companion.due:
+                await companion.before_request()
 
     async def check_request(self, prepared: PreparedRequest) -> None:
         for companion in self._check_request:

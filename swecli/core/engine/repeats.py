@@ -217,26 +217,25 @@ class RepeatGuard(Companion):
         self._changes = len(recorder.ledger.changes)
         self._reported: tuple[str, ...] = ()
         self._notes = notes
-        self._compacted = False
-        """Whether results have left the model's view since the newest request."""
+        self.due = False
 
     def watch(self, event: Event) -> None:
-        self._compacted = True
+        """Results have left the model's view."""
+        self.due = True
 
     async def joined(self, message: Joined) -> None:
         """Start again after a user message, because the model now acts on the user's request."""
         self._detector.reset()
         if message.first:
             self._shown.clear()
-            self._changes, self._reported, self._compacted = len(self._recorder.ledger.changes), (), False
+            self._changes, self._reported, self.due = len(self._recorder.ledger.changes), (), False
         else:
             self._notes.withdraw(LOOP)
 
     async def before_request(self) -> None:
         """Allow repeated lookups after results left the model's view, unless that repeats without an end."""
-        if self._compacted:
-            self._compacted = False
-            await self._judge(self._detector.compacted())
+        self.due = False
+        await self._judge(self._detector.compacted())
 
     async def after_step(self, step: Step) -> None:
         """Check the finished calls; note a loop for the model, or ask the user whether to continue."""

@@ -105,6 +105,7 @@ class SessionMemory(Companion):
     def start(self, *, resumed: bool) -> None:
         """Record the memory in the prompt. A session of an earlier version, which stored nothing else of its prompt,
         keeps its original one, so that the prompt's bytes stay the same."""
+        self.due = resumed  # only then a prompt of an earlier run can go on
         known, memory = self._recorder.state.memory, self._context.memory
         stored, built_anew = bool(self._recorder.state.prompts), bool(self._prompts.built_anew)
         if resumed and not stored:

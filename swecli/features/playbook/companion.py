@@ -151,16 +151,11 @@ class SessionPlaybook(CallCompanion):
     # --- passing bullets to the model ---
 
     async def joined(self, message: Joined) -> None:
-        if message.first:
-            await self._begin_turn(message.text)
-        else:
+        """Pass the model the bullets that apply to this message; before the first of a turn, settle the events since
+        the last turn."""
+        if not message.first:
             await self._tell(message.text)
-
-    async def after_step(self, step: Step) -> None:
-        await self._settle()
-
-    async def _begin_turn(self, message: str) -> None:
-        """Settle the events since the last turn, and pass the model the bullets that apply to this message."""
+            return
         if not await self._ready():
             return
         assert self._loaded is not None
@@ -171,7 +166,10 @@ class SessionPlaybook(CallCompanion):
         if self._counts:
             await self._keep_counts()
         if self._loaded.usable:
-            await self._tell(message)
+            await self._tell(message.text)
+
+    async def after_step(self, step: Step) -> None:
+        await self._settle()
 
     async def _tell(self, message: str) -> None:
         """Append the bullets that apply to a user message behind it."""

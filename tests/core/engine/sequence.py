@@ -26,7 +26,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine import session, turn
 from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.compaction_triggers import CompactionTriggers
-from swecli.core.engine.companion import Joined
+from swecli.core.engine.companion import Companion, Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
 from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.inner import Relay
@@ -82,13 +82,8 @@ def _keeps(memory: SessionMemory) -> bool:
     return memory._keeps  # pyright: ignore[reportPrivateUsage]
 
 
-def _has_news(news: ExtensionNews, message: Joined) -> bool:
-    del news
+def _is_first(_companion: Companion, message: Joined) -> bool:
     return message.first
-
-
-def _compacted(guard: RepeatGuard) -> bool:
-    return guard._compacted  # pyright: ignore[reportPrivateUsage]
 
 
 def _any(_self: object, words: Sequence[str], *_arguments: object) -> bool:
@@ -120,14 +115,14 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("recorder: close", Recorder, "close", _always),
     # the beginning of a turn, and steering
     ("models: begin the turn", ModelChoice, "begin_turn", _always),
-    ("extension news: look", ExtensionNews, "joined", _has_news),
+    ("extension news: look", ExtensionNews, "joined", _is_first),
     ("models: lend", ModelChoice, "lend", _always),
     ("command: expand", Invoking, "send", _always),
     ("hooks: begin the turn", SessionHooks, "_begin_turn", _always),
     ("hooks: screen the message", SessionHooks, "_submit", _always),
     ("models: ready", ModelChoice, "ready", _always),
     ("tools: wait for mentions", OfferedTools, "arrived", _any),
-    ("playbook: begin the turn", SessionPlaybook, "_begin_turn", _always),
+    ("playbook: begin the turn", SessionPlaybook, "joined", _is_first),
     ("playbook: tell", SessionPlaybook, "_tell", _always),
     ("retrieval: add", PromptRetrieval, "joined", _always),
     ("repeats: the user spoke", RepeatGuard, "joined", lambda _guard, message: not message.first),
@@ -143,7 +138,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("budget of the parent", "swecli.features.spending.companion:SpendingGate", "agent_blocked", _always),
     ("budget: check", "swecli.features.spending.companion:SpendingGate", "check_request", _always),
     ("compactions: before the request", CompactionTriggers, "before_request", _always),
-    ("repeats: compacted", RepeatGuard, "before_request", _compacted),
+    ("repeats: compacted", RepeatGuard, "before_request", _always),
     ("account: begin", StepAccount, "begin", _always),
     ("model: ask", Asking, "ask", _always),
     ("model: wait", Asking, "wait", _always),

@@ -286,6 +286,22 @@ async def test_a_moment_that_none_of_them_has_calls_nothing(monkeypatch: pytest.
     assert await Companions((Companion(),)).before_request() is None
 
 
+async def test_one_that_waits_for_something_is_not_called_before_a_request() -> None:
+    class Waiting(Companion):
+        due = False
+        calls = 0
+
+        async def before_request(self) -> None:
+            self.calls += 1
+
+    companions = Companions((waiting := Waiting(),))
+    await companions.before_request()
+    assert not waiting.calls
+    waiting.due = True
+    await companions.before_request()
+    assert waiting.calls == 1
+
+
 async def test_one_gets_only_the_events_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Watching(Companion):
         watches = (StepStarted, TurnEnded)
