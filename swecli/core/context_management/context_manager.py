@@ -375,7 +375,9 @@ class ContextManager:
 
     def bind(self, ledger: Ledger, info: ModelInfo) -> None:
         """Leave out thoughts that this model would refuse, if it binds them to what preceded them."""
-        ledger.bound = self._root_for(ledger, info) if info.capabilities.binding else None
+        root = self._root_for(ledger, info) if info.capabilities.binding else None
+        if root != ledger.bound:
+            ledger.bind(root)
 
     def project_for(self, ledger: Ledger, info: ModelInfo) -> tuple[Message, ...]:
         """The conversation as a model that does not answer at present would get it."""

@@ -154,7 +154,7 @@ class Bodies:
         self._store = SpillStore[Parts](IN_MEMORY)
         self._here: dict[str, EntryBody] = {}
         self._evicted: dict[str, EntryBody] = {}
-        self._leaving: deque[str] = deque()
+        self.leaving: deque[str] = deque()
         """Entries whose bodies may go."""
 
     def add(self, entry: str, body: EntryBody) -> None:
@@ -168,11 +168,11 @@ class Bodies:
             body.restore()
             if not body.away:
                 self._here[entry] = self._evicted.pop(entry)
-        self._leaving = deque(entry for entry in self._here if entry not in live)
+        self.leaving = deque(entry for entry in self._here if entry not in live)
 
     def evict(self, most: int = AT_ONCE) -> None:
         """Evict some of the bodies that may go, few enough for a quick step."""
-        for _ in range(min(most, len(self._leaving))):
-            entry = self._leaving.popleft()
+        for _ in range(min(most, len(self.leaving))):
+            entry = self.leaving.popleft()
             body = self._evicted[entry] = self._here.pop(entry)
             body.evict(self._store)

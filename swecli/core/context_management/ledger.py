@@ -381,7 +381,9 @@ class Ledger:
         self._response_of: dict[str, str] = {}
         self.thoughts = Thoughts()
         """Births of the model's thoughts."""
-        self._bound: int | None = None
+        self.bound: int | None = None
+        """Fixed part (``root_of``) of the requests to the current model, if it binds thoughts to what precedes them:
+        the conversation then has no dead thoughts. None for other models."""
         self._numbers: tuple[int, list[Chain]] = (0, [])
         """``chains`` of the view as of ``rewrites``."""
         self._dead: tuple[int, int, frozenset[str]] = (-1, 0, frozenset())
@@ -413,23 +415,16 @@ class Ledger:
         self._left = (self.rewrites, len(self._view), left)
         return left
 
-    @property
-    def bound(self) -> int | None:
-        """Fixed part (``root_of``) of the requests to the current model, if it binds thoughts to what precedes them:
-        the conversation then has no dead thoughts. None for other models."""
-        return self._bound
-
-    @bound.setter
-    def bound(self, root: int | None) -> None:
-        if root != self._bound:
-            self._bound = root
-            self.revision += 1
-            self.rewrites += 1
+    def bind(self, root: int | None) -> None:
+        """Change what the current model binds thoughts to."""
+        self.bound = root
+        self.revision += 1
+        self.rewrites += 1
 
     def dead_thoughts(self, view: Sequence[ViewEntry] | None = None) -> frozenset[str]:
         """Ids of the thoughts in the view (or in another one) that the current model would refuse; empty if it does not
         bind them."""
-        root = self._bound
+        root = self.bound
         if root is None or not self.thoughts.births:
             return frozenset()
         if view is not None:
@@ -859,7 +854,8 @@ class Ledger:
         if self._seen != self.rewrites:
             self._seen = self.rewrites
             self._bodies.see({entry.id for entry in self._view if entry.kind == "live"})
-        self._bodies.evict()
+        if self._bodies.leaving:
+            self._bodies.evict()
 
     def _set_view(self, view: View) -> None:
         """Set the view, without entries lost in a gap of the record."""

@@ -264,7 +264,9 @@ class TokenMonitor:
             less = {**prediction.messages, RESULTS: prediction.messages[RESULTS] - results}
             prediction = replace(prediction, messages=less, total=max(0.0, prediction.total - results))
         used = round(prediction.total)
-        unknown = calibration.learned.tokens <= 0 and family_ratio(info.ref) == UNKNOWN_FAMILY
+        unknown = (
+            not prediction.anchored and calibration.learned.tokens <= 0 and family_ratio(info.ref) == UNKNOWN_FAMILY
+        )
         upper = used + round(_guard(prediction, window.total, unknown=unknown))
         components = _components(fixed, prediction, used)
         if limits.components != UNLIMITED:
@@ -380,7 +382,7 @@ def _guard(prediction: Prediction, window: int, *, unknown: bool) -> float:
     model's tokenizer, of a kind that is not known either."""
     unseen = min(float(UNSEEN_TOKENS), UNSEEN_WINDOW_SHARE * window)
     least = _anchored_guard(window) if prediction.anchored else unseen
-    share = UNKNOWN_AT_MOST / UNKNOWN_FAMILY - 1 if unknown and not prediction.anchored else GUARD_ESTIMATE_SHARE
+    share = UNKNOWN_AT_MOST / UNKNOWN_FAMILY - 1 if unknown else GUARD_ESTIMATE_SHARE
     return max(least, max(share, prediction.missed) * prediction.estimated)
 
 

@@ -201,7 +201,7 @@ class _Written(msgspec.Struct):
 T = TypeVar("T")
 
 UNWRITTEN: Final = {
-    Ledger: {"_frozen", "projected", "_left", "_bodies", "_seen", "_bound", "_numbers", "_dead", "_shown"},
+    Ledger: {"_frozen", "projected", "_left", "_bodies", "_seen", "bound", "_numbers", "_dead", "_shown"},
     CacheHistory: set[str](),
     Timeline: set[str](),
     RequestTrend: set[str](),

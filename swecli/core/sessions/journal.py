@@ -325,9 +325,15 @@ class Journal:
             if self._close_failure is not None:
                 raise self._close_failure
 
-    def _publish_stored(self, events: Sequence[Event]) -> None:
-        self._published += len(events)
-        self._publish(events)
+    def _publish_stored(self, events: Sequence[Event], reached: Sequence[asyncio.Future[None]]) -> None:
+        try:
+            if events:
+                self._published += len(events)
+                self._publish(events)
+        finally:
+            for future in reached:
+                if not future.done():
+                    future.set_result(None)
 
     def _publish_direct(self) -> None:
         events, self._direct = self._direct, []
@@ -345,10 +351,8 @@ class Journal:
             ended = any(barrier.last for barrier in barriers)
             self._unsaved.extend(event for event in events if is_fact(event.body))
             self._save(at_once=ended)
-            if events:
-                self._on_loop(self._publish_stored, events)
-            for barrier in barriers:
-                self._on_loop(_resolve, barrier.reached)
+            if batch:
+                self._on_loop(self._publish_stored, events, [barrier.reached for barrier in barriers])
         try:
             self._on_close()
         except _STORE_ERRORS as error:
@@ -395,11 +399,6 @@ class Journal:
         except RuntimeError:
             # The loop was closed: no front-end is left, storing continues.
             return
-
-
-def _resolve(reached: asyncio.Future[None]) -> None:
-    if not reached.done():
-        reached.set_result(None)
 
 
 def _sentence(error: Exception) -> str:

@@ -51,12 +51,6 @@ def is_special(tool: str) -> bool:
     return tool in _families()
 
 
-def is_offered(tool: str, model: str) -> bool:
-    """Whether a model, named with or without provider, gets a special tool."""
-    name = model.lower().rpartition("/")[2]
-    return any(fnmatchcase(name, pattern) for pattern in _families().get(tool, ()))
-
-
 @cache
 def _families() -> Mapping[str, tuple[str, ...]]:
     text = Path(__file__).with_name("families.toml").read_text(encoding="utf-8")
@@ -199,7 +193,13 @@ class ToolRegistry:
         return self._schemas
 
     def special(self, model: str) -> tuple[ToolSchema, ...]:
-        return tuple(schema for schema in self._special if is_offered(schema.name, model))
+        """Schemas of the special tools that a model, named with or without provider, gets."""
+        name, families = model.lower().rpartition("/")[2], _families()
+        return tuple(
+            schema
+            for schema in self._special
+            if any(fnmatchcase(name, pattern) for pattern in families.get(schema.name, ()))
+        )
 
     def nearest(self, name: str) -> str | None:
         near = get_close_matches(name.lower(), self.names(), 1, 0.5)

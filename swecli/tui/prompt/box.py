@@ -641,7 +641,7 @@ class Prompt(Vertical):
             self.suggestions.dismiss()
 
     def _intercept(self, event: events.Key) -> bool:
-        if self._meant_for_panel(event.key):
+        if self._answered_until and self._meant_for_panel(event.key):
             return True
         if event.is_printable:
             self._typed_at = self._clock()

@@ -27,7 +27,6 @@ from swecli.core.llm.protocols.base import (
     effort_changes,
     found_tools,
     newest_answer,
-    plain,
     read_cost,
     written_summary,
 )
@@ -287,7 +286,7 @@ def _mark(messages: list[JsonObject], blocks: Sequence[JsonObject], mark: JsonOb
 
 
 def _tool(tool: ToolSchema) -> JsonObject:
-    return {"name": tool.name, "description": tool.description, "input_schema": plain(tool.parameters)}
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
 
 
 def _system_message(notes: Sequence[Message], target: Target, request: ModelRequest) -> JsonObject:

@@ -813,11 +813,6 @@ def found_tools(request: ModelRequest) -> dict[str, tuple[str, ...]]:
     return tools_by_call
 
 
-def plain(schema: Mapping[str, Any]) -> JsonObject:
-    """A tool's parameters as a JSON object, keys in order."""
-    return dict(schema)
-
-
 _TICKS_PER_DOLLAR = Decimal(10**10)
 
 

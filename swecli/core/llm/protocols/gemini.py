@@ -21,7 +21,6 @@ from swecli.core.llm.protocols.base import (
     Translations,
     WireRequest,
     WireStop,
-    plain,
 )
 from swecli.core.llm.types import ModelRequest
 from swecli.core.llm.web_searches import possible_search, sources_of
@@ -55,7 +54,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
                     {
                         "name": tool.name,
                         "description": tool.description,
-                        "parametersJsonSchema": plain(tool.parameters),
+                        "parametersJsonSchema": dict(tool.parameters),
                     }
                     for tool in request.tools
                 ]

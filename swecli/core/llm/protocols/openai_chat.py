@@ -29,7 +29,6 @@ from swecli.core.llm.protocols.base import (
     WireRequest,
     WireStop,
     first_int,
-    plain,
     read_cost,
 )
 from swecli.core.llm.types import ModelRequest
@@ -65,7 +64,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
                 "function": {
                     "name": tool.name,
                     "description": tool.description,
-                    "parameters": plain(tool.parameters),
+                    "parameters": dict(tool.parameters),
                 },
             }
             for tool in request.tools

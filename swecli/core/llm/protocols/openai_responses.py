@@ -29,7 +29,6 @@ from swecli.core.llm.protocols.base import (
     first_int,
     found_tools,
     newest_answer,
-    plain,
     read_cost,
     written_summary,
 )
@@ -140,7 +139,7 @@ def _function(tool: ToolSchema) -> JsonObject:
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": plain(tool.parameters),
+        "parameters": dict(tool.parameters),
         "strict": False,
     }
 
@@ -151,7 +150,7 @@ def _search(tool: ToolSchema) -> JsonObject:
         "type": "tool_search",
         "execution": "client",
         "description": tool.description,
-        "parameters": plain(tool.parameters),
+        "parameters": dict(tool.parameters),
     }
 
 
