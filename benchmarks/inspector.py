@@ -40,7 +40,7 @@ async def _measured() -> list[Line]:
     inspected = Inspected(window=4_000_000).fill(ITEMS // 7, 2)
     inspected.inspection.picture()  # a session has measured its conversation before anybody looks
     async with running(session=prepared(inspected), size=SIZE) as it:
-        opened = await _opened(it, partial(it.app.open_screen, "context"))
+        opened = await _opened(it, partial(it.app.interface.open, "context"))
         board: Any = it.app.main.list_view
         lines = [("items", float(len(board.list.items)), ""), *_told("open", opened)]
         for what, key in (("scroll by a line", "down"), ("scroll by a page", "pagedown")):
@@ -59,7 +59,7 @@ async def _cache_view() -> list[Line]:
     session = prepared(Inspected())
     session.view.cache, session.view.price = cache_history(ITEMS), _at_a_known_price(Prices())
     async with running(session=session, size=SIZE) as it:
-        opened = await _opened(it, partial(it.app.open_screen, "cache"))
+        opened = await _opened(it, partial(it.app.interface.open, "cache"))
         lines = [
             ("requests of the cache view", float(session.view.cache.count), ""),
             *_told("open the cache view", opened),
@@ -80,7 +80,7 @@ DRAFTS = {"20": 20, "2,000": 2_000, "1,000,000": 1_000_000}
 async def _forecasts() -> list[Line]:
     """One forecast for each key, with its words: what the prompt does beside drawing them. Processor times."""
     from swecli.assembly.prices import Prices
-    from swecli.tui.context_line import forecast_words
+    from swecli.tui.forecast_line import forecast_words
     from tests.core.engine.support import bench
     from tests.core.engine.test_prompt_cache import Clock, cached_model, fill, steps
 

@@ -103,7 +103,7 @@ async def main(folder: Path) -> None:
         await camera.seen("kept for the answer")
         save(app, "light.svg")
         app.appearance.apply()
-        app.open_screen("settings")
+        app.interface.open("settings")
         await camera.in_both("settings", "Settings \N{MIDDLE DOT}", "settings \N{HORIZONTAL ELLIPSIS}")
 
 
@@ -120,7 +120,7 @@ async def daily(folder: Path) -> None:
         await pilot.press(*"Ten pens get no discount.", "enter")
         await camera.in_both("plan", "Go ahead with this plan?", "4 keep planning")
         await pilot.press("4")
-        app.mode_choice.set("default")
+        app.interface.modes.set("default")
         await pilot.press(*"Clean up.", "enter")
         await camera.in_both("danger", "Run this command?", "deletes 36 files")
         await pilot.press("escape")

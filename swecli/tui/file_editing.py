@@ -1,4 +1,4 @@
-"""One of the user's own files in their editor, and a notice of the result."""
+"""What the user edits in their own editor: one of their files, with a notice of the result, or the message."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swecli.safe_text import safe_line
+from swecli.tui.main_screen import MainScreen
+
 if TYPE_CHECKING:
     from swecli.core.protocol.events import NoticeLevel
-    from swecli.tui.app import SwecliApp
+    from swecli.tui.interface import Interface
 
 
-async def edit_file(app: SwecliApp, file: Path) -> None:
+async def edit_file(interface: Interface, file: Path) -> None:
     """Open one of the user's files in their editor, creating its folder if needed, and report the result in the
     transcript."""
     from swecli.core.atomic_text import make_private
@@ -20,21 +23,21 @@ async def edit_file(app: SwecliApp, file: Path) -> None:
     try:
         await asyncio.to_thread(make_private, file.parent)
         before = await asyncio.to_thread(_stamp, file)
-        await open_file(app, file)
+        await open_file(interface.main.app, file)
         after = await asyncio.to_thread(_stamp, file)
     except (ExternalError, OSError) as error:
-        _notice(app, f"{error}. The file is {file}", "warning")
+        _notice(interface, f"{error}. The file is {file}", "warning")
         return
     if before == after:
-        _notice(app, f"{file} is unchanged.")
+        _notice(interface, f"{file} is unchanged.")
         return
     done = "Edited" if before and after else "Wrote" if after else "Deleted"
-    _notice(app, f"{done} {file} in your editor. New conversations (/clear) use the new version.")
+    _notice(interface, f"{done} {file} in your editor. New conversations (/clear) use the new version.")
 
 
-def _notice(app: SwecliApp, text: str, level: NoticeLevel = "info") -> None:
+def _notice(interface: Interface, text: str, level: NoticeLevel = "info") -> None:
     """Show a notice in the transcript."""
-    if (port := app.session.port) is not None:
+    if (port := interface.session.port) is not None:
         port.notice(text, level)
 
 
@@ -45,3 +48,19 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return about.st_mtime_ns, about.st_size
+
+
+async def edit_message(main: MainScreen) -> None:
+    """Edit the message in the user's editor. On failure, keep the text. Messages that return to the prompt meanwhile
+    stay before it."""
+    from swecli.tui.external import ExternalError, edit
+
+    editor = main.prompt.editor
+    typed = editor.text
+    try:
+        text = await edit(main.app, editor.message)
+    except ExternalError as error:
+        main.activity.flash(f"{safe_line(str(error))}; your text was kept")
+    else:
+        returned = editor.text.removesuffix(typed).rstrip("\n") if editor.text != typed else ""
+        editor.retype("\n".join(filter(None, (returned, editor.folded_back(text)))))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from textual.binding import Binding
 
 from swecli.core.config.key_actions import ACTIONS, BY_NAME, Place, resolve
@@ -170,65 +169,6 @@ def transcript(keymap: Keymap) -> list[Binding]:
     keys = [(key, action) for name, action in _TRANSCRIPT.items() for key in keymap.keys(name)]
     keys += [(key, "leave") for key in keymap.keys("close")]
     return [Binding(key, action, show=False) for key, action in keys]
-
-
-QUIT_WINDOW = 1.0
-"""Seconds within which a second Ctrl+C on an empty prompt quits."""
-
-ESCAPE_WINDOW = 1.0
-"""Seconds within which a second Esc clears the prompt, or offers to rewind if it is empty."""
-
-EscapeStep = Literal["overlay", "panel", "selection", "interrupt", "beside", "nothing"]
-CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "beside", "clear", "arm"]
-
-
-class KeyContext(Struct, frozen=True):
-    """What is open, selected, typed and running, including ``beside`` the turn. ``armed`` is the seconds since Ctrl+C
-    on an empty prompt, None if not pressed or if something happened since. ``unread``: the panel is an approval that
-    appeared too recently to have been read."""
-
-    overlay: bool = False
-    panel: bool = False
-    approval: bool = False
-    selection: bool = False
-    busy: bool = False
-    beside: bool = False
-    text: bool = False
-    armed: float | None = None
-    unread: bool = False
-
-
-def escape(now: KeyContext) -> EscapeStep:
-    """Step that Esc takes, one at a time: close, then clear, then interrupt the turn, then cancel a side question. With
-    an unread approval it interrupts: it was meant for what was on the screen before."""
-    if now.overlay:
-        return "overlay"
-    if now.unread and now.busy:
-        return "interrupt"
-    if now.panel:
-        return "panel"
-    if now.selection:
-        return "selection"
-    if now.busy:
-        return "interrupt"
-    return "beside" if now.beside else "nothing"
-
-
-def cancel(now: KeyContext) -> CancelStep:
-    """Step that Ctrl+C takes: it copies a selection; twice on an empty prompt it quits, even while a turn runs."""
-    if now.selection:
-        return "copy"
-    if now.armed is not None and now.armed <= QUIT_WINDOW and not now.text:
-        return "quit"
-    if now.overlay:
-        return "overlay"
-    if now.panel and not now.approval:
-        return "panel"
-    if now.busy:
-        return "interrupt"
-    if now.beside:
-        return "beside"
-    return "clear" if now.text else "arm"
 
 
 PLACES: Mapping[Place, str] = {

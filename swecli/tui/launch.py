@@ -106,7 +106,7 @@ def run(program: Program, terminal: boot.Terminal | None = None) -> int:
 
         # From the end of this block on: only the farewell follows, and a Ctrl+C held down must not cut it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with handled(app.end_soon, app.cancel_soon, restore):
+        with handled(app.way_out.end_soon, app.way_out.cancel_soon, restore):
             try:
                 app.run()
             finally:

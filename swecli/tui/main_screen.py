@@ -363,6 +363,19 @@ class MainScreen(PacedScreen):
 
         self.activity.flash(safe_line(short_paths(text, os.environ.get("HOME", ""))), 6.0)
 
+    def warn(self, sentences: Sequence[str]) -> None:
+        """Show warnings in the transcript."""
+        from swecli.core.protocol.blocks import TextBlock
+
+        if sentences:
+            self.transcript.show(tuple(TextBlock(sentence, "warning") for sentence in sentences))
+
+    def show_status_line(self, text: str | None) -> None:
+        """Show a line with colours in place of the status bar; None: the bar again."""
+        from swecli.tui.transcript.tool_rows import content_line
+
+        self.status.show_line(None if text is None else content_line(text, self.transcript.page.palette))
+
     def add_transcript(self, transcript: Transcript) -> None:
         self.transcript = transcript
         self.content.mount(transcript)

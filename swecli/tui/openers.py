@@ -18,123 +18,127 @@ from swecli.tui.setting_changes import keep_setting
 
 if TYPE_CHECKING:
     from swecli.core.permissions.types import Rule
-    from swecli.tui.app import SwecliApp
+    from swecli.tui.interface import Interface
 
 
-def show_help(app: SwecliApp, words: str = "") -> None:
+def show_help(interface: Interface, words: str = "") -> None:
     from swecli.tui.screens.help import HelpPage
 
     def take(text: str) -> None:
-        app.main.close_list()
-        app.main.prompt.editor.put(text)
+        interface.main.close_list()
+        interface.main.prompt.editor.put(text)
 
-    app.main.open_list(HelpPage(app.command_table.all(), app.keymap, take), words)
+    interface.main.open_list(HelpPage(interface.commands.all(), interface.keymap, take), words)
 
 
-def show_settings(app: SwecliApp, words: str = "") -> None:
+def show_settings(interface: Interface, words: str = "") -> None:
     from swecli.tui.screens.settings import Offered, Preview, SettingsPage
 
     try:
-        port = app.program.settings()
+        port = interface.program.settings()
     except ValueError as error:
-        app.main.flash(str(error))
+        interface.main.flash(str(error))
     else:
-        appearance = app.appearance
+        appearance = interface.appearance
 
         async def themes() -> Sequence[str]:
-            return await asyncio.to_thread(lambda: app.theme_choice.names)
+            return await asyncio.to_thread(lambda: interface.themes.names)
 
         async def models() -> Sequence[str]:
-            return tuple(await app.models.known.find())
+            return tuple(await interface.models.known.find())
 
         offers = {
             "ui.theme": Offered(themes, Preview(appearance.preview, appearance.apply)),
             "model.name": Offered(models),
         }
-        app.main.open_list(SettingsPage(port, app.changes.changed, app.main.flash, offers), words)
+        interface.main.open_list(SettingsPage(port, interface.changes.changed, interface.main.flash, offers), words)
 
 
-def show_permissions(app: SwecliApp, words: str = "") -> None:
+def show_permissions(interface: Interface, words: str = "") -> None:
     from swecli.tui.screens.permissions import PermissionsPage
 
     try:
-        port = app.program.permissions()
+        port = interface.program.permissions()
     except ValueError as error:
-        app.main.flash(str(error))
+        interface.main.flash(str(error))
     else:
 
         def session_rules() -> Sequence[Rule]:
-            return view.rules if (view := app.session.view) is not None else ()
+            return view.rules if (view := interface.session.view) is not None else ()
 
-        page = PermissionsPage(port, app.main.flash, app.changes.follow, session_rules, app.session.send)
-        app.main.open_list(page, words)
+        page = PermissionsPage(
+            port, interface.main.flash, interface.changes.follow, session_rules, interface.session.send
+        )
+        interface.main.open_list(page, words)
 
 
-def show_sessions(app: SwecliApp, words: str = "", *, everywhere: bool = False) -> None:
+def show_sessions(interface: Interface, words: str = "", *, everywhere: bool = False) -> None:
     from swecli.tui.screens.sessions import SessionsPage
 
-    stored, view = app.program.sessions, app.session.view
+    stored, view = interface.program.sessions, interface.session.view
     if stored is None:
-        app.main.flash("Sessions are not stored here, so none can be resumed")
+        interface.main.flash("Sessions are not stored here, so none can be resumed")
         return
     page = SessionsPage(
         stored(),
-        app.switch.go_to,
-        app.main.flash,
-        partial(ask, app.main, app.session),
+        interface.switch.go_to,
+        interface.main.flash,
+        partial(ask, interface.main, interface.session),
         present=view.session_id if view is not None else "",
         folder=str(view.cwd) if view is not None else "",
         everywhere=everywhere,
-        clock=app.wall,
+        clock=interface.wall,
     )
-    app.main.open_list(page, words)
+    interface.main.open_list(page, words)
 
 
-def show_jobs(app: SwecliApp, words: str = "") -> None:
+def show_jobs(interface: Interface, words: str = "") -> None:
     from swecli.tui.screens.jobs import JobsPage, SessionCommands
 
-    commands = SessionCommands(app.session, app.main.transcript)
-    app.main.open_list(JobsPage(commands, app.main.flash, partial(ask, app.main, app.session), app.wall), words)
+    commands = SessionCommands(interface.session, interface.main.transcript)
+    interface.main.open_list(
+        JobsPage(commands, interface.main.flash, partial(ask, interface.main, interface.session), interface.wall), words
+    )
 
 
-def show_context(app: SwecliApp, words: str = "") -> None:
+def show_context(interface: Interface, words: str = "") -> None:
     from swecli.tui.screens.inspector import Inspector
 
-    port = app.session.port
+    port = interface.session.port
     if port is not None:
-        app.main.open_board(Inspector(port, app.session.send, app.main.flash, app.wall, words))
+        interface.main.open_board(Inspector(port, interface.session.send, interface.main.flash, interface.wall, words))
 
 
-def show_plan(app: SwecliApp) -> None:
+def show_plan(interface: Interface) -> None:
     from swecli.tui.screens.compaction import PlanBoard
 
-    port = app.session.port
+    port = interface.session.port
     if port is not None:
-        app.main.open_board(PlanBoard(port, app.session.send, app.main.flash))
+        interface.main.open_board(PlanBoard(port, interface.session.send, interface.main.flash))
 
 
-def show_wire(app: SwecliApp, draft: str = "") -> None:
+def show_wire(interface: Interface, draft: str = "") -> None:
     from swecli.tui.screens.wire import WireBoard
 
-    port = app.session.port
+    port = interface.session.port
     if port is not None:
-        app.main.open_board(WireBoard(port, app.main.flash, draft))
+        interface.main.open_board(WireBoard(port, interface.main.flash, draft))
 
 
-def show_cache(app: SwecliApp, words: str = "") -> None:
+def show_cache(interface: Interface, words: str = "") -> None:
     from swecli.tui.screens.cache import CacheBoard
 
-    port = app.session.port
+    port = interface.session.port
     if port is not None:
-        app.main.open_board(CacheBoard(port, words))
+        interface.main.open_board(CacheBoard(port, words))
 
 
-def find(app: SwecliApp, words: str = "") -> None:
+def find(interface: Interface, words: str = "") -> None:
     """Open the transcript search; if it is open, go to the previous match."""
     from swecli.tui.dock.find import FindPanel
 
-    screen = app.main
-    app.session.show_all()
+    screen = interface.main
+    interface.session.show_all()
     if screen.list_view is not None:
         screen.dock.focus_panel()
     elif isinstance(screen.dock.panel, FindPanel):
@@ -143,63 +147,63 @@ def find(app: SwecliApp, words: str = "") -> None:
         screen.dock.show(FindPanel(screen.transcript, words))
 
 
-async def trust_folder(app: SwecliApp) -> None:
+async def trust_folder(interface: Interface) -> None:
     """Trust the folder as the user asked, and reopen the session, which then has its settings and instructions."""
-    gate = app.program.trust
+    gate = interface.program.trust
     if gate is None:
-        app.main.flash("This folder can't be trusted from here; `swecli permissions trust` does it")
+        interface.main.flash("This folder can't be trusted from here; `swecli permissions trust` does it")
     elif trouble := await asyncio.to_thread(gate.answer, "trust"):
-        app.main.flash(trouble)
-    elif app.session.spoke and (app.program.sessions is None or not app.session.continuable):
-        app.main.flash("This folder is now trusted; it counts from the next session (/clear starts one)")
+        interface.main.flash(trouble)
+    elif interface.session.spoke and (interface.program.sessions is None or not interface.session.continuable):
+        interface.main.flash("This folder is now trusted; it counts from the next session (/clear starts one)")
     else:
-        app.switch.reopen("This folder is now trusted")
+        interface.switch.reopen("This folder is now trusted")
 
 
-async def switch_editing(app: SwecliApp) -> None:
+async def switch_editing(interface: Interface) -> None:
     """Switch vim keys in the prompt on or off, now and for later starts."""
-    wanted = "usual" if app.main.prompt.editing else "vim"
+    wanted = "usual" if interface.main.prompt.editing else "vim"
     message = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
-    app.main.prompt.use_vim(wanted == "vim")
-    await keep_setting(app.main, app.program, "ui.editing", wanted, message)
+    interface.main.prompt.use_vim(wanted == "vim")
+    await keep_setting(interface.main, interface.program, "ui.editing", wanted, message)
 
 
-def _show_keys(app: SwecliApp, words: str) -> None:
-    app.main.transcript.show(keymap.key_blocks(app.keymap, words), f"/keys {words}".rstrip())
+def _show_keys(interface: Interface, words: str) -> None:
+    interface.main.transcript.show(keymap.key_blocks(interface.keymap, words), f"/keys {words}".rstrip())
 
 
-def _add_folder(app: SwecliApp, folder: str) -> None:
-    app.program.open.add_folder(Path(folder))
-    app.switch.reopen(f"Added {folder} to the session")
+def _add_folder(interface: Interface, folder: str) -> None:
+    interface.program.open.add_folder(Path(folder))
+    interface.switch.reopen(f"Added {folder} to the session")
 
 
-OPENERS: Mapping[Screen, Callable[[SwecliApp, str], object]] = {
-    "quit": lambda app, _: app.main.post_message(Prompt.Leave()),
-    "clear": lambda app, _: app.switch.start_over(),
-    "pick_mode": lambda app, _: app.mode_choice.pick(),
-    "pick_model": lambda app, _: app.main.run_worker(app.models.pick()),
-    "pick_effort": lambda app, _: app.models.pick_effort(),
-    "pick_theme": lambda app, name: app.theme_choice.pick(name),
+OPENERS: Mapping[Screen, Callable[[Interface, str], object]] = {
+    "quit": lambda interface, _: interface.main.post_message(Prompt.Leave()),
+    "clear": lambda interface, _: interface.switch.start_over(),
+    "pick_mode": lambda interface, _: interface.modes.pick(),
+    "pick_model": lambda interface, _: interface.main.run_worker(interface.models.pick()),
+    "pick_effort": lambda interface, _: interface.models.pick_effort(),
+    "pick_theme": lambda interface, name: interface.themes.pick(name),
     "keys": _show_keys,
     "find": find,
-    "login": lambda app, provider: app.models.log_in(provider),
+    "login": lambda interface, provider: interface.models.log_in(provider),
     "help": show_help,
     "settings": show_settings,
     "permissions": show_permissions,
     "sessions": show_sessions,
     "rewind": show_rewind,
-    "fork": lambda app, name: app.switch.fork(name),
+    "fork": lambda interface, name: interface.switch.fork(name),
     "jobs": show_jobs,
     "context": show_context,
-    "compact": lambda app, _: show_plan(app),
+    "compact": lambda interface, _: show_plan(interface),
     "wire": show_wire,
     "cache": show_cache,
-    "editing": lambda app, _: app.main.run_worker(switch_editing(app)),
-    "edit_file": lambda app, file: app.main.run_worker(edit_file(app, Path(file))),
-    "price": lambda app, model: app.models.ask_price(model),
-    "edit_plan": lambda app, _: app.plan.edit(),
-    "keep_model": lambda app, ref: app.main.run_worker(app.models.keep(ref)),
-    "trust_folder": lambda app, _: app.main.run_worker(trust_folder(app)),
+    "editing": lambda interface, _: interface.main.run_worker(switch_editing(interface)),
+    "edit_file": lambda interface, file: interface.main.run_worker(edit_file(interface, Path(file))),
+    "price": lambda interface, model: interface.models.ask_price(model),
+    "edit_plan": lambda interface, _: interface.plan.edit(),
+    "keep_model": lambda interface, ref: interface.main.run_worker(interface.models.keep(ref)),
+    "trust_folder": lambda interface, _: interface.main.run_worker(trust_folder(interface)),
     "add_folder": _add_folder,
 }
 """By name; the words after the command are the search or the initial input of those that take one."""

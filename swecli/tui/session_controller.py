@@ -18,7 +18,16 @@ from textual.timer import Timer
 
 from swecli.commands.base import running_jobs
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission, Rewind, SetMode
+from swecli.core.protocol.commands import (
+    Answer,
+    Background,
+    Command,
+    EditQueue,
+    Interrupt,
+    ReplyPermission,
+    Rewind,
+    SetMode,
+)
 from swecli.core.protocol.events import (
     MAIN,
     Event,
@@ -475,12 +484,29 @@ class SessionController:
         if left_out:
             self._screen.activity.flash(f"Not run: {safe_line(', '.join(left_out))} (Up recalls it)", 8.0)
 
+    def recall(self, queued: Queued) -> None:
+        """Return a waiting message to the prompt, unless it has begun meanwhile or a key right before took it back."""
+        if not self.later.take(queued.id):
+            if self.view is None or all(other.id != queued.id for other in self.view.queue):
+                return
+            self.send(EditQueue(queued.id, None))
+        self.take_back((queued,), wanted=True)
+
+    def move_to_background(self) -> bool:
+        """Move the running commands to the background; False if there is none."""
+        items = [item for item, running in self.state.running.items() if running.is_command]
+        for item in items:
+            self.send(Background(item))
+        return bool(items)
+
     def answer(self, command: Command) -> None:
         """Send a reply and remove its request from the screen before the session confirms."""
         if isinstance(command, ReplyPermission | Answer):
             session_state.answered(self.state, command.request, self._wall())
         self.send(command)
         self.show()
+        if isinstance(command, ReplyPermission):
+            self._screen.prompt.history.add(command.note)  # words for the model, like those of a message
 
     def no_images(self) -> str:
         """Why the model can't take images; empty if it can, or may."""

@@ -430,7 +430,7 @@ class ActivityLine(LineWidget):
             self._forecast_timer = None
         self._forecast = self.foresee() if drafted and self.foresee is not None else None
         if self._forecast is not None and self.app.app_focus:
-            from swecli.tui.context_line import next_change
+            from swecli.tui.forecast_line import next_change
 
             after = next_change(self._forecast)
             self._forecast_timer = None if after is None else self.set_timer(after, self.look_ahead)
@@ -478,7 +478,7 @@ class ActivityLine(LineWidget):
     def _foreseen(self, width: int) -> Content:
         if self._forecast is None:
             return Content(safe_line(self.suggest(width) if self.suggest is not None else ""))
-        from swecli.tui.context_line import forecast_words
+        from swecli.tui.forecast_line import forecast_words
 
         return Content(forecast_words(self._forecast, width))
 

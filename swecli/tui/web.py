@@ -175,7 +175,7 @@ def run_page(program: Program) -> int:
         os.environ.pop(name, None)  # they are the page's at its start, and commands would take them for their own
     keep_timers_steady()
     app = SwecliApp(program, clock=SteadyClock(), opened=settle, driver=PageDriver)
-    with handled(app.end_soon, app.cancel_soon, lambda: None):
+    with handled(app.way_out.end_soon, app.way_out.cancel_soon, lambda: None):
         app.run()
     if app.defect is not None:
         from swecli.tui.launch import defect_report

@@ -12,7 +12,7 @@ from swecli.assembly.succession import Succession
 from swecli.commands.registry import COMMANDS
 from swecli.core.engine.session import Session
 from swecli.launch import LaunchOptions
-from swecli.tui import keymap
+from swecli.tui import way_out
 from swecli.tui.launch import run
 from swecli.tui.program import Program
 
@@ -110,5 +110,5 @@ if __name__ == "__main__":
 
         terminal.__dict__["InputFilter"] = fail_to_read_keys
     # A busy machine may take longer than a second from one Ctrl+C to the next.
-    keymap.QUIT_WINDOW = 3_600.0
+    way_out.QUIT_WINDOW = 3_600.0
     sys.exit(run(prepared()))

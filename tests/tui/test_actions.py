@@ -32,7 +32,7 @@ async def test_everything_that_a_command_can_ask_for_is_there(name: Screen) -> N
         it.app.main.transcript.show((TextBlock("What /clear takes away."),))
         await it.shows("What /clear takes away.")
         before = it.screen()
-        it.app.open_screen(name)
+        it.app.interface.open(name)
         await it.until(lambda: it.screen() != before or not it.app.is_running)
 
 
@@ -46,7 +46,7 @@ async def test_what_an_editor_made_of_a_memory_is_said_in_the_transcript(
 
     monkeypatch.setattr("swecli.tui.external.open_file", typed)
     async with running() as it:
-        await edit_file(it.app, tmp_path / "memory" / "a.md")
+        await edit_file(it.app.interface, tmp_path / "memory" / "a.md")
         await it.shows(said)
 
 
@@ -58,7 +58,7 @@ async def test_with_yolo_there_are_two_modes_and_the_screen_names_it() -> None:
         await it.press("shift+tab")
         await it.shows("Mode: plan (read-only")
         assert it.session.sent(SetMode) == [SetMode("plan")]
-        it.app.open_screen("pick_mode")
+        it.app.interface.open("pick_mode")
         await it.shows("1   yolo", "everything runs without approval", "2 ● plan")
         assert "accept-edits" not in it.screen()
 
@@ -85,7 +85,7 @@ async def test_usage_says_how_to_set_a_price_and_asks_only_on_request() -> None:
 )
 async def test_what_is_typed_where_a_price_is_asked_for_is_not_lost(typed: str, kept: str, shown: str) -> None:
     async with running(session=prepared(Inspected().fill(2))) as it:
-        it.app.open_screen("price", "fake/model")
+        it.app.interface.open("price", "fake/model")
         await it.shows("Price of fake/model")
         await it.press(*["space" if sign == " " else sign for sign in typed], "enter")
         await it.until(lambda: it.text == kept and it.editor.has_focus)

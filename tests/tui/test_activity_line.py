@@ -70,7 +70,7 @@ async def test_a_short_message_ends_when_something_is_sent_and_when_a_screen_ope
         await it.shows("init got []")
         assert "it is back" not in it.screen()
         it.app.main.activity.flash("Not sent; it is back", 600.0)
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         await it.until(lambda: it.app.main.list_view is not None)
         assert "it is back" not in it.screen()
 

@@ -80,16 +80,16 @@ async def test_a_key_pastes_an_image_and_else_text(helpers: Path, monkeypatch: p
 
 async def test_what_the_terminal_may_not_have_taken_is_in_a_file(helpers: Path, tmp_path: Path) -> None:
     async with running(state=tmp_path / "state", size=(160, 24)) as it:
-        it.app.copier.copy("some words", "answer")
+        it.app.interface.copier.copy("some words", "answer")
         await it.shows("Copied the answer; also in")
         kept = tmp_path / "state" / "copied.txt"
         assert kept.read_text() == "some words"
         assert kept.stat().st_mode & 0o077 == 0
-        it.app.copier.copy("x" * 100_000, "code")
+        it.app.interface.copier.copy("x" * 100_000, "code")
         await it.shows("Too long for the terminal; the code is in")
         assert len(kept.read_text()) == 100_000
         helper(helpers, "pbcopy", "cat > /dev/null")
-        it.app.copier.copy("more", "block")
+        it.app.interface.copier.copy("more", "block")
         await it.shows("Copied the block (4 characters)")
         assert len(kept.read_text()) == 100_000
 

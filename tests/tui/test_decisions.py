@@ -38,10 +38,10 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.core.protocol.request_events import Question
-from swecli.tui import connect, keymap, session_state, status_bar
-from swecli.tui.keymap import KeyContext
+from swecli.tui import connect, session_state, status_bar
 from swecli.tui.session_state import UiState
 from swecli.tui.submission import NotSent, Say, Shell, interpret
+from swecli.tui.way_out import KeyContext, cancel_step, escape_step
 
 
 def state_after(*bodies: Body) -> UiState:
@@ -57,32 +57,32 @@ def state_after(*bodies: Body) -> UiState:
 def test_escape_closes_then_clears_then_interrupts() -> None:
     everything: dict[str, bool] = dict.fromkeys(("overlay", "panel", "selection", "busy"), True)
     for name, step in (("overlay", "overlay"), ("panel", "panel"), ("selection", "selection"), ("busy", "interrupt")):
-        assert keymap.escape(KeyContext(**everything)) == step  # type: ignore[arg-type]
+        assert escape_step(KeyContext(**everything)) == step  # type: ignore[arg-type]
         everything[name] = False
-    assert keymap.escape(KeyContext(text=True)) == "nothing"
+    assert escape_step(KeyContext(text=True)) == "nothing"
 
 
 def test_escape_interrupts_only_when_nothing_is_open() -> None:
     for values in itertools.product((False, True), repeat=4):
         overlay, panel, selection, busy = values
         now = KeyContext(overlay, panel, False, selection, busy)
-        assert (keymap.escape(now) == "interrupt") == (values == (False, False, False, True))
-    assert keymap.escape(KeyContext(panel=True, approval=True, busy=True, unread=True)) == "interrupt"
+        assert (escape_step(now) == "interrupt") == (values == (False, False, False, True))
+    assert escape_step(KeyContext(panel=True, approval=True, busy=True, unread=True)) == "interrupt"
 
 
 def test_control_c_quits_only_on_the_second_press_without_text() -> None:
-    assert keymap.cancel(KeyContext()) == "arm"
-    assert keymap.cancel(KeyContext(armed=0.9)) == "quit"
-    assert keymap.cancel(KeyContext(armed=1.1)) == "arm"
-    assert keymap.cancel(KeyContext(armed=0.5, text=True)) == "clear"
-    assert keymap.cancel(KeyContext(armed=0.5, busy=True)) == "quit"
-    assert keymap.cancel(KeyContext(busy=True, text=True)) == "interrupt"
-    assert keymap.cancel(KeyContext(panel=True, approval=True, busy=True)) == "interrupt"
-    assert keymap.cancel(KeyContext(panel=True)) == "panel"
+    assert cancel_step(KeyContext()) == "arm"
+    assert cancel_step(KeyContext(armed=0.9)) == "quit"
+    assert cancel_step(KeyContext(armed=1.1)) == "arm"
+    assert cancel_step(KeyContext(armed=0.5, text=True)) == "clear"
+    assert cancel_step(KeyContext(armed=0.5, busy=True)) == "quit"
+    assert cancel_step(KeyContext(busy=True, text=True)) == "interrupt"
+    assert cancel_step(KeyContext(panel=True, approval=True, busy=True)) == "interrupt"
+    assert cancel_step(KeyContext(panel=True)) == "panel"
 
 
 def test_control_c_never_quits_over_a_selection() -> None:
-    assert keymap.cancel(KeyContext(selection=True, armed=0.1)) == "copy"
+    assert cancel_step(KeyContext(selection=True, armed=0.1)) == "copy"
     assert set(KeyContext.__struct_fields__) >= {"armed", "selection"}
 
 

@@ -102,7 +102,7 @@ async def test_ctrl_c_before_everything_is_loaded_acts_once_it_is(
         try:
             for _ in range(2):
                 if signal:
-                    it.app.cancel_soon()
+                    it.app.way_out.cancel_soon()
                 else:
                     await it.at_once("ctrl+c")
             assert not it.app.loaded
@@ -118,9 +118,9 @@ async def test_what_a_signal_asks_for_runs_where_timers_find_the_app(
     found: list[object] = []
     async with running() as it:
         await it.until(lambda: it.app.loaded)
-        name = "action_cancel" if code is None else "run_worker"
-        monkeypatch.setattr(it.app, name, lambda *work, **_: [found.append(active_app.get(None)), *map(closed, work)])
-        ask = it.app.cancel_soon if code is None else lambda: it.app.end_soon(143)
+        patched: tuple[object, str] = (it.app.way_out, "cancel") if code is None else (it.app, "run_worker")
+        monkeypatch.setattr(*patched, lambda *work, **_: [found.append(active_app.get(None)), *map(closed, work)])
+        ask = it.app.way_out.cancel_soon if code is None else lambda: it.app.way_out.end_soon(143)
         thread = threading.Thread(target=ask)  # as the watch of signals is one
         thread.start()
         await it.until(lambda: bool(found))
@@ -203,7 +203,7 @@ async def test_a_command_that_waits_for_a_turn_goes_with_the_user_to_another_ses
             await it.say(line)
         slow.may_open.set()
         await it.shows("Next: /init")
-        it.app.open_screen("clear")
+        it.app.interface.open("clear")
         await it.until(lambda: slow.session.closed)
         await it.type("typed")
         await it.shows("typed")

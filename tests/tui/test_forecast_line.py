@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management.forecast import Forecast
-from swecli.tui.context_line import cost_range, forecast_words, next_change
+from swecli.tui.forecast_line import cost_range, forecast_words, next_change
 from swecli.tui.preferences import Preferences
 from swecli.tui.shell_lines import shell_words
 from tests.support.fake_session import WAIT_FOR_INTERRUPT

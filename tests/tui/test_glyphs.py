@@ -51,6 +51,6 @@ async def test_the_whole_screen_is_plain_where_the_user_wants_that() -> None:
         text = await shown(it)
         assert text.isascii()
         assert "[####    ] 45%" in text
-        it.app.open_screen("settings")
+        it.app.interface.open("settings")
         await it.pilot.pause()
         assert it.screen().isascii()

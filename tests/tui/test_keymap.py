@@ -107,10 +107,10 @@ async def test_keys_of_an_approval_are_shown_and_count() -> None:
 async def test_keys_lists_the_changed_ones_and_finds_words() -> None:
     async with with_keys({"find": ("f3",)}) as it:
         await adopted(it)
-        it.app.open_screen("keys", "search the transcript")
+        it.app.interface.open("keys", "search the transcript")
         await it.shows("F3", "find", "search the transcript", "[keys]")
         assert "ctrl+f" not in it.screen().lower()
-        it.app.open_screen("keys", "no such words")
+        it.app.interface.open("keys", "no such words")
         await it.shows("No key matches no such words")
 
 

@@ -342,7 +342,7 @@ async def test_over_a_turn_esc_closes_a_screen_and_says_only_that() -> None:
     async with running(session=Session(WAITS)) as it:
         await it.say("begin")
         await it.shows("esc to interrupt")
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         await it.until(lambda: it.app.main.list_view is not None)
         await it.until(lambda: "esc to interrupt" not in it.screen())
         await it.press("escape")
@@ -383,7 +383,7 @@ async def test_control_n_continues_the_newest_session_before_the_first_message()
         await it.press("ctrl+n")
         assert it.text == "draft"
         await it.press("ctrl+u")
-        await it.until(lambda: it.app._newest)
+        await it.until(lambda: it.app.session_start._newest)
         await it.press("ctrl+n")
         await it.until(lambda: resumed == ["old1"])
         await it.say("go")
@@ -457,7 +457,7 @@ async def test_a_mode_that_is_named_counts_at_once_in_place_of_the_one_on_the_wa
         await it.shows("Make this change?")
         await it.press("shift+tab")
         await it.shows("\n accept-edits ·")
-        it.app.mode_choice.set("plan")
+        it.app.interface.modes.set("plan")
         await it.shows("\n plan ·")
         assert it.session.sent(SetMode) == [SetMode("plan")]
 
@@ -780,7 +780,7 @@ async def test_a_key_right_behind_a_name_completes_it_before_the_list_is_drawn()
 async def test_arguments_complete_with_tab_and_run_with_enter_once_selected() -> None:
     async with running() as it:
         opened: list[tuple[str, ...]] = []
-        it.app.input._open_screen = lambda *asked: opened.append(asked)
+        it.app.interface.input._open_screen = lambda *asked: opened.append(asked)
         await it.press(*"/mode ")
         await it.shows("  default  asks", "  plan     only reads")
         await it.press("p", "tab")
@@ -796,7 +796,7 @@ async def test_arguments_complete_with_tab_and_run_with_enter_once_selected() ->
 async def test_enter_sends_arguments_as_typed_while_none_is_selected() -> None:
     async with running() as it:
         opened: list[tuple[str, ...]] = []
-        it.app.input._open_screen = lambda *asked: opened.append(asked)
+        it.app.interface.input._open_screen = lambda *asked: opened.append(asked)
         await it.press(*"/mode pl")
         await it.shows("  plan  only reads")
         await it.press("enter")
@@ -871,7 +871,7 @@ async def test_a_note_is_shown_above_the_call_that_writes_it(monkeypatch: pytest
         before.extend(blocks[place] for place in range(len(blocks)))
         return CommandResult.text("Added to OPENCLI.md")
 
-    monkeypatch.setattr("swecli.commands.instructions.remember", remember)
+    monkeypatch.setattr("swecli.tui.remembering.remember", remember)
     async with running() as it:
         await it.say("# use pytest -q")
         await it.shows("Add it to OPENCLI.md")

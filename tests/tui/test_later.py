@@ -204,7 +204,7 @@ async def test_it_waits_for_a_pause_in_typing_and_for_lists() -> None:
         await it.press(*"half")
         end(it)
         await it.shows("⧗ next: /init")
-        it.app.input.run_later()
+        it.app.interface.input.run_later()
         assert it.app.session.later.lines
         it.clock.now += 2
         await it.shows("init got []")
@@ -219,7 +219,7 @@ async def test_it_waits_while_another_program_has_the_terminal() -> None:
         it.app.app_suspend_signal.publish(it.app)  # as for the user's editor
         end(it)
         await it.until(lambda: not it.app.session.busy)
-        it.app.input.run_later()
+        it.app.interface.input.run_later()
         assert it.app.session.later.lines
         it.app.app_resume_signal.publish(it.app)
         await it.until(lambda: it.session.sent(RunShell))

@@ -49,7 +49,7 @@ async def blocked(it: Running) -> None:
 
 
 async def keys(it: Running) -> None:
-    it.app.open_screen("keys", "scroll")
+    it.app.interface.open("keys", "scroll")
     await it.shows("page_up", "[keys]")
 
 
@@ -136,7 +136,7 @@ async def test_themes(look: str) -> None:
     wanted = Preferences(theme=THEMES[look])
     async with running(session=prepared(WORK), branch=lambda: "main*", preferences=lambda: wanted) as it:
         await it.until(lambda: "main*" in it.screen() and "nord" in it.app.appearance.library.names)
-        it.app.open_screen("pick_theme")
+        it.app.interface.open("pick_theme")
         await it.shows("follows the terminal", "gruvbox-dark")
         await it.settled()
         check(f"themes-{look}-styles", styles(it))

@@ -124,7 +124,7 @@ def waits(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
 async def effort(it: Running) -> None:
     # The same model as before: the status bar shows another one at its next tick, whenever that is.
     it.session.view.model = msgspec.structs.replace(it.session.view.model, efforts=("low", "high"))
-    it.app.open_screen("pick_effort")
+    it.app.interface.open("pick_effort")
     await it.shows("Effort", "high")
 
 

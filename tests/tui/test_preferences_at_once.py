@@ -16,19 +16,19 @@ CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {
     "theme": ("nord", lambda it: it.app.theme),
     "keys": ({"find": ("f5",)}, lambda it: it.app.keymap.shown("find")),
     "reduced_motion": (True, lambda it: it.app.main.activity._still),
-    "glyphs": ("ascii", lambda it: it.app._plain_glyphs.enabled),
+    "glyphs": ("ascii", lambda it: it.app.preferences.plain_glyphs.enabled),
     "density": ("full", lambda it: it.app.main.transcript.density),
     "diff": ("unified", lambda it: it.app.main.transcript.page.palette.split_from),
     "editing": ("vim", lambda it: it.app.main.prompt.editing),
-    "key_variables": (frozenset({"GATEWAY"}), lambda it: it.app.input.key_variables),
-    "large_message": (0.5, lambda it: it.app._preferences.large_message),
+    "key_variables": (frozenset({"GATEWAY"}), lambda it: it.app.interface.input.key_variables),
+    "large_message": (0.5, lambda it: it.app.preferences.now.large_message),
     "notify": ("off", lambda it: it.app.terminal._announcer._notify),
     "mouse": (False, lambda it: it.app.mouse),
     "title": (False, lambda it: it.app.terminal._announcer._title),
     "progress": ("on", lambda it: it.app.terminal._announcer._progress),
     "status_line": ("echo mine", lambda it: it.app.terminal._command),
     "forecast": (False, lambda it: it.app.main.activity.foresee is not None),
-    "status_line_timeout": (1.0, lambda it: it.app._preferences.status_line_timeout),
+    "status_line_timeout": (1.0, lambda it: it.app.preferences.now.status_line_timeout),
 }
 
 
@@ -63,9 +63,9 @@ async def test_a_command_counts_as_a_change_of_its_setting() -> None:
         return "config.toml"
 
     async with running(remember=remember, preferences=lambda: replace(Preferences(), **written)) as it:
-        it.app.open_screen("editing")
-        it.app.theme_choice.pick("nord")
-        await it.until(lambda: it.app._preferences == replace(Preferences(), editing="vim", theme="nord"))
+        it.app.interface.open("editing")
+        it.app.interface.themes.pick("nord")
+        await it.until(lambda: it.app.preferences.now == replace(Preferences(), editing="vim", theme="nord"))
         assert it.app.main.prompt.editing == "INSERT"
         assert it.app.theme == "nord"
         written |= {"editing": "usual", "theme": "auto"}
@@ -83,8 +83,8 @@ async def test_a_choice_for_this_run_survives_the_next_conversation() -> None:
         return new
 
     async with running(remember=remember, preferences=Preferences, new_session=new_session) as it:
-        it.app.open_screen("editing")
-        it.app.theme_choice.pick("nord")
+        it.app.interface.open("editing")
+        it.app.interface.themes.pick("nord")
         await it.shows("for this session only: read-only")
         await it.say("/clear")
         await it.until(lambda: it.app.session.port is new)

@@ -82,7 +82,7 @@ async def test_a_second_enter_opens_no_second_session() -> None:
         return cast("OpenSession", open_it)
 
     async with running(**ports(sessions=Sessions(opener))) as it:
-        it.app.open_screen("sessions")
+        it.app.interface.open("sessions")
         await it.shows("Fix the login bug")
         await it.at_once("enter", "enter")
         await it.until(lambda: opened and it.app.session.port is not it.session and it.app.session.view)
@@ -101,7 +101,7 @@ async def test_no_other_session_is_opened_while_one_is_opening() -> None:
 
     async with running(open_session=slow, **ports(sessions=Sessions(opener))) as it:
         await it.until(lambda: it.app.loaded)
-        it.app.open_screen("sessions")
+        it.app.interface.open("sessions")
         await it.shows("Fix the login bug")
         await it.press("enter")
         await it.shows("The session is still opening")

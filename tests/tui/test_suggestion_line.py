@@ -6,7 +6,7 @@ import pytest
 
 from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.events import ContextSuggested
-from swecli.tui.context_line import suggestion_words
+from swecli.tui.suggestion_line import suggestion_words
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.golden import check
 from tests.tui.scenes import DONE
@@ -87,11 +87,11 @@ async def test_it_is_not_there_while_anything_else_goes_on() -> None:
         await it.press("slash")
         await it.press("escape", "ctrl+u")
         await it.shows("Alt+X: never")
-        it.app.open_screen("pick_mode")
+        it.app.interface.open("pick_mode")
         await it.hides("Alt+X: never")
         await it.press("escape")
         await it.shows("Alt+X: never")
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         await it.shows("Help · the most used")
         assert "Alt+X: never" not in it.screen()
         await it.press("escape")

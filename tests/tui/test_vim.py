@@ -142,9 +142,9 @@ async def test_the_command_switches_at_once_and_keeps_it() -> None:
 
     async with running(remember=remember, preferences=Preferences) as it:
         assert "INSERT" not in bar(it.screen())
-        it.app.open_screen("editing")
+        it.app.interface.open("editing")
         await it.shows("INSERT · default", "Vim keys: Esc for normal mode", "saved in config.toml")
-        it.app.open_screen("editing")
+        it.app.interface.open("editing")
         await it.hides("INSERT · default")
         await it.until(lambda: len(kept) == 2)
         assert kept == [("ui.editing", "vim"), ("ui.editing", "usual")]

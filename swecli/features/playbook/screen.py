@@ -15,7 +15,7 @@ from swecli.tui.screens.list_screen import Ask, Entry, ListPage, heading
 
 if TYPE_CHECKING:
     from swecli.features.playbook.companion import ShownBullet
-    from swecli.tui.app import SwecliApp
+    from swecli.tui.interface import Interface
 
 _GROUPS: Mapping[str, frozenset[str]] = {
     "Proven, in every session": frozenset(("core",)),
@@ -36,13 +36,15 @@ _ACTIONS = (
 )
 
 
-def open_playbook(app: SwecliApp, words: str = "") -> None:
-    port = app.session.port
+def open_playbook(interface: Interface, words: str = "") -> None:
+    port = interface.session.port
     playbook = port.companion(SessionPlaybook) if port is not None else None
     if playbook is None:
-        app.main.flash(OFF)
+        interface.main.flash(OFF)
     else:
-        app.main.open_list(PlaybookPage(playbook, app.main.flash, partial(ask, app.main, app.session)), words)
+        interface.main.open_list(
+            PlaybookPage(playbook, interface.main.flash, partial(ask, interface.main, interface.session)), words
+        )
 
 
 class PlaybookPage(ListPage):

@@ -13,7 +13,7 @@ from tests.tui.support import running
 @pytest.mark.parametrize("ticks", [0, 1, 2, 4, 8])
 async def test_a_search_that_is_closed_as_it_opens_ends_nothing(ticks: int) -> None:
     async with running() as it:
-        it.app.open_screen("find", "words")
+        it.app.interface.open("find", "words")
         it.app.main.dock.fit()
         for _ in range(ticks):
             await asyncio.sleep(0)
@@ -25,6 +25,6 @@ async def test_a_search_that_is_closed_as_it_opens_ends_nothing(ticks: int) -> N
 
 async def test_the_keys_of_a_search_are_those_that_do_something() -> None:
     async with running() as it:
-        it.app.open_screen("find", "nowhere to be found")
+        it.app.interface.open("find", "nowhere to be found")
         await it.shows("no match", "esc closes")
         await it.hides("enter older")

@@ -25,7 +25,7 @@ MODELS = ("a/one", "a/two", "b/two", "b/twenty")
 
 
 async def models(it: Running, shown: str = "b/twenty") -> None:
-    it.app.open_screen("pick_model")
+    it.app.interface.open("pick_model")
     await it.shows("Model:", shown)
     await it.until(lambda: (panel := it.app.main.dock.panel) is not None and it.app.focused is panel.field)
 
@@ -64,7 +64,7 @@ async def test_an_arrow_right_behind_letters_moves_in_what_they_leave() -> None:
 
 async def test_what_is_typed_before_the_line_has_the_keyboard_is_not_lost() -> None:
     async with running(models=lambda: MODELS) as it:
-        it.app.open_screen("pick_model")
+        it.app.interface.open("pick_model")
         await it.until(lambda: it.app.main.dock.panel is not None)
         await it.at_once(*"one", "enter")
         assert await picked(it) == "a/one"
@@ -79,7 +79,7 @@ async def test_servers_that_are_asked_for_their_models_are_waited_for_in_sight()
 
     async with running(models=listed) as it:
         try:
-            it.app.open_screen("pick_model")
+            it.app.interface.open("pick_model")
             await it.shows("Looking for models…")
         finally:
             answered.set()
@@ -97,7 +97,7 @@ async def test_words_behind_the_command_are_for_the_list_of_models() -> None:
 
     session.offers.find = models  # type: ignore[method-assign]
     async with running(session=session, models=lambda: MODELS) as it:
-        it.app.open_screen("pick_model")
+        it.app.interface.open("pick_model")
         await it.shows("Model:", "● fake/model", "Looking for models…")
         await it.press(*"serv")
         await it.hides("fake/model  ")
@@ -178,7 +178,7 @@ async def test_an_effort_that_the_model_has_not_is_refused_with_those_that_it_ha
         session = Session()
         session.view.model = ModelInfo("a", "b", efforts=efforts)
         async with running(session=session) as it:
-            it.app.open_screen("pick_effort")
+            it.app.interface.open("pick_effort")
             await it.shows("Effort")
             await it.at_once(*"extreme", "enter")
             await it.shows(has, "esc closes")
@@ -219,7 +219,7 @@ async def test_of_3000_models_a_key_looks_only_at_what_the_keys_before_left(monk
     monkeypatch.setattr("swecli.tui.dock.picker.last_part", splitting)
     monkeypatch.setattr("swecli.tui.dock.picker.Row", making)
     async with running(models=lambda: many) as it:
-        it.app.open_screen("pick_model")
+        it.app.interface.open("pick_model")
         await it.shows("Model:", many[0])
         for typed in ("2", "29", "299", "2999"):
             left = {name for name in many if re.search(".*".join(typed[:-1]), name)}
@@ -237,7 +237,7 @@ async def test_of_3000_models_a_key_looks_only_at_what_the_keys_before_left(monk
 
 async def test_a_long_list_says_which_of_its_choices_are_in_sight() -> None:
     async with running(models=lambda: tuple(f"a/model-{number}" for number in range(2_999))) as it:
-        it.app.open_screen("pick_model")
+        it.app.interface.open("pick_model")
         await it.shows("1-10 of 3,000")
         await it.press("up")
         await it.shows("2,991-3,000 of 3,000", "a/model-2998")
@@ -250,7 +250,7 @@ async def test_a_short_list_is_numbered_and_a_number_picks() -> None:
     session = Session()
     session.view.model = ModelInfo("a", "b", efforts=("low", "high"))
     async with running(session=session) as it:
-        it.app.open_screen("pick_effort")
+        it.app.interface.open("pick_effort")
         await it.shows("1 ● default", "3   high", "letters filter")
         await it.press("9")
         await it.shows("9 is not a choice here.")
@@ -260,7 +260,7 @@ async def test_a_short_list_is_numbered_and_a_number_picks() -> None:
 
 async def test_digits_filter_a_list_whose_names_have_digits() -> None:
     async with running(models=lambda: ("a/gpt-4o", "a/gpt-5")) as it:
-        it.app.open_screen("pick_model")
+        it.app.interface.open("pick_model")
         await it.shows("a/gpt-4o")
         await it.at_once("4", "enter")
         assert await picked(it) == "a/gpt-4o"
@@ -268,7 +268,7 @@ async def test_digits_filter_a_list_whose_names_have_digits() -> None:
 
 async def test_a_click_points_and_another_one_picks() -> None:
     async with running() as it:
-        it.app.open_screen("pick_mode")
+        it.app.interface.open("pick_mode")
         await it.shows("3   plan")
         assert it.app.main.dock.panel is not None
         choices = it.app.main.dock.panel.query_one(ChoiceList)

@@ -52,7 +52,7 @@ async def test_a_plan_is_carried_out(keys: tuple[str, ...], mode: Any) -> None:
 
 async def test_a_plan_behind_an_open_search_is_asked_about_once_that_is_closed() -> None:
     async with running(session=planning()) as it:
-        it.app.open_screen("find", "pens")
+        it.app.interface.open("find", "pens")
         await it.shows("esc close")
         it.session.send(Submit("plan it"))
         await it.shows("done in 2 s", "esc close")
@@ -60,7 +60,7 @@ async def test_a_plan_behind_an_open_search_is_asked_about_once_that_is_closed()
         await it.shows("Go ahead with this plan? (3 steps)")
         await it.press("escape")
         await it.hides("Go ahead with this plan?")
-        assert not it.app.plan.waits
+        assert not it.app.interface.plan.waits
 
 
 async def test_change_it_takes_words_for_the_model() -> None:

@@ -67,7 +67,7 @@ async def has_keyboard(it: Running) -> None:
 
 
 async def inspector(it: Running) -> None:
-    it.app.open_screen("context")
+    it.app.interface.open("context")
     await it.shows("Context", "closes")
     await has_keyboard(it)
 
@@ -79,7 +79,7 @@ async def changes(it: Running) -> None:
 
 
 async def plan(it: Running) -> None:
-    it.app.open_screen("compact")
+    it.app.interface.open("compact")
     await it.shows("Compaction plan", "Summarised")
 
 
@@ -96,7 +96,7 @@ async def history(it: Running) -> None:
 
 
 async def cache(it: Running) -> None:
-    it.app.open_screen("cache")
+    it.app.interface.open("cache")
     await it.shows("Prompt cache", "saved", "closes")
     await has_keyboard(it)
 
@@ -114,7 +114,7 @@ async def summary(it: Running) -> None:
 
 
 async def wire(it: Running) -> None:
-    it.app.open_screen("wire", "What is next?")
+    it.app.interface.open("wire", "What is next?")
     await it.shows("the next request", "closes")
 
 
@@ -187,7 +187,7 @@ async def test_the_cache_view_without_colours(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("scene", ["context", "compact", "wire"])
 async def test_small_windows(scene: str, size: tuple[int, int]) -> None:
     async with running(size=size, session=prepared(Inspected().fill(3))) as it:
-        it.app.open_screen(scene)  # type: ignore[arg-type]
+        it.app.interface.open(scene)  # type: ignore[arg-type]
         await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("down", "d", "pagedown", "end", "tab", "enter", "escape")
         await it.pilot.resize_terminal(100, 30)
@@ -199,7 +199,7 @@ async def test_small_windows(scene: str, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)])
 async def test_the_cache_view_in_small_windows(size: tuple[int, int]) -> None:
     async with running(size=size, session=prepared(Inspected())) as it:
-        it.app.open_screen("cache")
+        it.app.interface.open("cache")
         await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("up", "pageup", "home", "end", "f", "up", "enter", "escape", "slash", *"tools", "enter")
         board = it.app.main.list_view
@@ -245,16 +245,16 @@ async def test_the_cache_view_says_plainly_what_is_not_told() -> None:
     session = prepared(Inspected())
     session.view.cache = cache_history(0)
     async with running(session=session) as it:
-        it.app.open_screen("cache")
+        it.app.interface.open("cache")
         await it.shows("No answer yet.")
         await it.press("escape")
         session.view.cache = cache_history(9, reports=False)
-        it.app.open_screen("cache")
+        it.app.interface.open("cache")
         await it.shows("The provider reports no cached tokens")
         await it.press("escape")
         session.view.cache = cache_history(9)
         session.view.price = lambda model, usage: None
-        it.app.open_screen("cache")
+        it.app.interface.open("cache")
         await it.shows("saving: price unknown", "1 miss: 9.1K rewritten")
         await it.press("up")
         await it.shows("9,100 tokens rewritten · price unknown")
@@ -273,7 +273,7 @@ async def test_the_cache_view_draws_ten_thousand_requests_as_quickly_as_few() ->
 
     session.view.price = counted
     async with running(session=session, size=(120, 40)) as it:
-        it.app.open_screen("cache")
+        it.app.interface.open("cache")
         await it.shows("10,000 · all requests")
         board = it.app.main.list_view
         await it.until(lambda: board._sum[1])  # type: ignore[union-attr]
@@ -505,7 +505,7 @@ async def test_without_a_model_the_screens_say_how_to_leave(monkeypatch: pytest.
     async with running(session=session) as it:
         names: tuple[Screen, ...] = ("context", "wire", "compact")
         for name in names:
-            it.app.open_screen(name)
+            it.app.interface.open(name)
             await it.shows("planning is not" if name == "compact" else "No model is connected", "esc closes")
             await has_keyboard(it)
             await it.press("escape")
@@ -522,13 +522,13 @@ async def test_the_context_of_an_earlier_turn_can_be_looked_at_only() -> None:
 
     inspected.inspection.at = at  # type: ignore[method-assign]
     async with running(session=session, size=(100, 30)) as it:
-        it.app.open_screen("context", "at 2")
+        it.app.interface.open("context", "at 2")
         await it.shows("Context at turn 2", "tokens", "enter text")
         await it.hides("p pin")
         await it.press("d")
         await it.shows("nothing in it can be changed")
         await it.press("escape")
-        it.app.open_screen("context", "at 9")
+        it.app.interface.open("context", "at 9")
         await it.shows("Context at turn 9", "No request belongs to turn 9.")
         await it.press("escape")
 
@@ -635,7 +635,7 @@ async def test_an_editor_that_was_only_opened_changes_nothing() -> None:
 
 async def test_the_editor_has_the_keyboard_although_its_key_came_before_the_plan_had_it() -> None:
     async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
-        it.app.open_screen("compact")
+        it.app.interface.open("compact")
         await it.until(lambda: it.app.main.list_view is not None)
         board = it.app.main.list_view
         await board.take_key(events.Key("e", "e"))  # type: ignore[union-attr]
@@ -807,7 +807,7 @@ async def test_a_key_with_the_opening_of_a_screen_is_the_screens() -> None:
     session = prepared(Inspected())
     session.view.cache = cache_history(9)
     async with running(session=session) as it:
-        it.app.open_screen("cache")
+        it.app.interface.open("cache")
         await it.at_once("up", "z")
         await it.settled()
         await it.shows("9,100 tokens rewritten")

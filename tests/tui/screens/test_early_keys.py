@@ -48,7 +48,7 @@ async def test_keys_wait_for_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = asyncio.Event()
     held(monkeypatch, ListScreen, gate)
     async with running() as it:
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         view = it.app.main.list_view
         assert isinstance(view, ListScreen)
         await it.until(lambda: view._line.is_mounted)
@@ -66,12 +66,12 @@ async def test_a_list_that_is_left_before_it_is_there_leaves_no_keys(monkeypatch
     gate = asyncio.Event()
     held(monkeypatch, ListScreen, gate)
     async with running() as it:
-        it.app.open_screen("help", "words")
+        it.app.interface.open("help", "words")
         it.post(*"lost", "ctrl+c", "ctrl+c")
         await it.pilot.pause()
         gate.set()
         await it.until(lambda: it.app.main.list_view is None)
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         await it.shows("Help · the most used of")
         assert it.text == ""
 
@@ -82,7 +82,7 @@ async def test_whatever_is_typed_at_the_opening_of_a_screen_ends_nothing(name: S
     offered = ports(Settings(), Permissions())
     async with running(session=prepared(inspected), **offered) as it:
         for keys in (("down", "enter", "x"), ("end", "pageup", "tab"), ("/", "a", "enter"), ("?", "delete", "space")):
-            it.app.open_screen(name)
+            it.app.interface.open(name)
             it.post(*keys)
             it.app.main.dock.focus_panel()
             view = it.app.main.list_view
@@ -100,7 +100,7 @@ async def test_whatever_is_typed_at_the_opening_of_a_screen_ends_nothing(name: S
 async def test_what_is_typed_right_behind_escape_goes_to_the_prompt(screen: Screen, typed: str) -> None:
     inspected = Inspected()
     async with running(session=prepared(inspected), **ports(Settings(), Permissions())) as it:
-        it.app.open_screen(screen)
+        it.app.interface.open(screen)
         await it.until(lambda: (view := it.app.main.list_view) is not None and view.ready)
         view = it.app.main.list_view
         assert isinstance(view, ListScreen | Board)

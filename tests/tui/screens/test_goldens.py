@@ -20,17 +20,17 @@ from tests.tui.test_looks import MIDDLE, SIZES, check_all, styles
 
 
 async def helping(it: Running) -> None:
-    it.app.open_screen("help")
+    it.app.interface.open("help")
     await it.shows("Help ·")
 
 
 async def searching(it: Running) -> None:
-    it.app.open_screen("help", "transcript")
+    it.app.interface.open("help", "transcript")
     await it.shows("Help ·", " of ")
 
 
 async def settings(it: Running) -> None:
-    it.app.open_screen("settings")
+    it.app.interface.open("settings")
     await it.shows("the most used of 5", "Permission mode")
 
 
@@ -53,7 +53,7 @@ async def choosing(it: Running) -> None:
 
 
 async def permissions(it: Running) -> None:
-    it.app.open_screen("permissions")
+    it.app.interface.open("permissions")
     await it.shows("Permissions · 4", "Granted")
 
 
@@ -64,13 +64,13 @@ async def adding(it: Running) -> None:
 
 
 async def sessions(it: Running) -> None:
-    it.app.open_screen("sessions")
+    it.app.interface.open("sessions")
     await it.shows("Sessions · 3", "what was answered")
 
 
 async def playbook(it: Running) -> None:
     it.session.companions[SessionPlaybook] = Stub(CORE, TRIAL)
-    it.app.open_screen("playbook")
+    it.app.interface.open("playbook")
     await it.shows("Playbook · 2", "session s-1")
 
 
@@ -93,12 +93,12 @@ async def rewinding(it: Running) -> None:
         files=(RestoredFile("/proj/src/login.py", "restored"), RestoredFile("/proj/new.py", "removed")),
         conflicts=(LeftFile("/proj/notes.md", "changed since"),),
     )
-    it.app.open_screen("rewind")
+    it.app.interface.open("rewind")
     await it.shows("Rewind to before a message · 3", "Before message 3")
 
 
 async def palette(it: Running) -> None:
-    it.app.palette.open()
+    it.app.interface.palette.open()
     await it.shows("Command palette")
 
 
@@ -107,7 +107,7 @@ async def jobs(it: Running) -> None:
     it.session.job_outputs = {"j1": OUTPUT}
     it.session.emit(JobChanged("j1", SERVER.command, "running"))
     await it.shows("2 jobs")
-    it.app.open_screen("jobs")
+    it.app.interface.open("jobs")
     await it.shows("Jobs · 4", "GET /favicon.ico")
 
 
@@ -118,7 +118,7 @@ async def job_output(it: Running) -> None:
 
 
 async def no_jobs(it: Running) -> None:
-    it.app.open_screen("jobs")
+    it.app.interface.open("jobs")
     await it.shows("Jobs · 0", "No jobs yet")
 
 
@@ -177,7 +177,7 @@ async def test_screen_without_colours(scene: str, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("scene", ["help", "settings", "permissions", "sessions", "jobs"])
 async def test_small_windows_and_changes_of_size(scene: Screen, size: tuple[int, int]) -> None:
     async with running(size=size, **fakes()) as it:
-        it.app.open_screen(scene)
+        it.app.interface.open(scene)
         await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("down", "a", "pagedown", "end", "backspace")
         await it.pilot.resize_terminal(100, 30)

@@ -33,7 +33,7 @@ def session(*turn: object, jobs: tuple[JobInfo, ...] = JOBS) -> Session:
 
 
 async def opened(it: Running) -> None:
-    it.app.open_screen("jobs")
+    it.app.interface.open("jobs")
     await it.shows("Jobs · 4", "In the background")
 
 
@@ -87,7 +87,7 @@ async def test_output_is_followed_and_narrowed_and_left_again() -> None:
 async def test_output_of_a_job_that_is_gone_is_not_lost_in_silence() -> None:
     it_has = session(jobs=(BUILD,))
     async with running(session=it_has) as it:
-        it.app.open_screen("jobs")
+        it.app.interface.open("jobs")
         await it.shows("Jobs · 1")
         it_has.view.jobs = ()
         await it.press("enter")
@@ -162,7 +162,7 @@ async def test_a_command_that_ended_while_its_output_was_read_says_so() -> None:
 async def test_without_jobs_it_says_how_to_get_one() -> None:
     for size in ((80, 24), (40, 12)):
         async with running(session=session(jobs=()), size=size) as it:
-            it.app.open_screen("jobs")
+            it.app.interface.open("jobs")
             await it.shows("Jobs · 0", "No jobs yet", "esc closes")
             if size[0] >= 80:
                 await it.shows("Ctrl+B moves a running command to the background")
@@ -176,7 +176,7 @@ async def test_a_subagent_is_shown_as_one_and_not_as_a_command_of_a_shell() -> N
     has = session(jobs=(agent,))
     has.job_outputs = {"agent-1": "It is in a.py.\n"}
     async with running(session=has, size=(100, 24)) as it:
-        it.app.open_screen("jobs")
+        it.app.interface.open("jobs")
         await it.shows("agent-1", "done", "2,200 tokens", "subagent · done after 30 s", "It is in a.py.")
         assert "$ general" not in it.screen()
         assert "exit 0" not in it.screen()

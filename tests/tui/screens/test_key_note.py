@@ -18,7 +18,7 @@ def test_how_to_leave_stays_and_then_what_comes_first() -> None:
 
 async def test_it_is_told_what_esc_does_now() -> None:
     async with running() as it:
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         await it.shows("Help ·", "esc closes")
         await it.press("m")
         await it.shows("esc clears")

@@ -48,7 +48,7 @@ async def test_help_finds_keys_and_commands_and_puts_a_command_into_the_prompt()
 async def test_help_lists_everything_behind_what_is_wanted_most() -> None:
     async with running() as it:
         it.app.keymap.adopt({"external_editor": ("f7",)})
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         await it.shows("F7")
         await it.press("end")
         await it.shows("every key and command", "enter lists all")
@@ -68,7 +68,7 @@ def test_everything_that_help_names_exists() -> None:
 async def test_help_shows_the_keys_of_the_user() -> None:
     async with running() as it:
         it.app.keymap.adopt({"find": ("f7",)})
-        it.app.open_screen("help", "search transcript")
+        it.app.interface.open("help", "search transcript")
         await it.shows("F7", "search the transcript")
         await it.hides("Ctrl+F")
 
@@ -77,7 +77,7 @@ async def test_an_approval_is_seen_and_answered_while_a_screen_is_open() -> None
     for size in ((80, 24), (40, 12)):
         session = Session((*WORK, RUN))
         async with running(session=session, **ports(Settings()), size=size) as it:
-            it.app.open_screen("settings")
+            it.app.interface.open("settings")
             await it.shows("the most used of 5")
             await it.press(*"hard")
             session.send(_submit())
@@ -102,7 +102,7 @@ def _submit() -> Any:
 async def test_esc_rejects_the_approval_and_leaves_the_screen_open() -> None:
     session = Session((*WORK, RUN))
     async with running(session=session, **ports(Settings())) as it:
-        it.app.open_screen("settings")
+        it.app.interface.open("settings")
         await it.shows("the most used of 5")
         session.send(_submit())
         await it.until(lambda: (panel := it.app.main.dock.panel) is not None and panel.grace is not None)
@@ -117,7 +117,7 @@ async def test_after_a_revocation_the_next_rule_is_selected() -> None:
     grants = [rule("allow", f"Bash({name})", "granted", id=name) for name in ("one", "two", "three")]
     permissions = Permissions([*grants])
     async with running(**ports(permissions=permissions)) as it:
-        it.app.open_screen("permissions")
+        it.app.interface.open("permissions")
         await it.shows("Permissions · 3", "›  Bash(one)")
         await it.press("down")
         await it.shows("›  Bash(two)")
@@ -133,7 +133,7 @@ async def test_after_a_revocation_the_next_rule_is_selected() -> None:
 async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
     permissions = Permissions()
     async with running(**ports(permissions=permissions)) as it:
-        it.app.open_screen("permissions")
+        it.app.interface.open("permissions")
         await it.shows("Permissions · 4", "Granted, in this folder", "31x", "no effect")
         await it.press("ctrl+x")
         await it.shows("Permissions · 3", "Revoked a1b2c3")
@@ -151,13 +151,13 @@ async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
 
 async def test_words_that_are_neither_a_rule_nor_part_of_one_are_answered() -> None:
     async with running(**ports(permissions=Permissions())) as it:
-        it.app.open_screen("permissions", "nonsense")
+        it.app.interface.open("permissions", "nonsense")
         await it.shows("Permissions · 0 of 4", "No rule matches “nonsense”.", "Edit(/src/**)")
 
 
 async def test_a_rule_for_a_program_that_starts_others_says_so_before_it_is_added() -> None:
     async with running(**ports(permissions=Permissions())) as it:
-        it.app.open_screen("permissions", "Bash(find *)")
+        it.app.interface.open("permissions", "Bash(find *)")
         await it.shows("would have decided 3 of the last 120", "find -exec can start any program or code")
 
 
@@ -165,7 +165,7 @@ async def test_what_an_answer_allowed_is_listed_and_revoked() -> None:
     session = Session()
     session.view.rules = (Rule("allow", "Edit(/notes.txt)", "session", "always, turn 1"),)
     async with running(session=session, **ports(permissions=Permissions([]))) as it:
-        it.app.open_screen("permissions")
+        it.app.interface.open("permissions")
         await it.shows(
             "Permissions · 1", "Allowed by your answers", "Edit(/notes.txt)", "this session", "Ctrl+X revokes"
         )
@@ -176,7 +176,7 @@ async def test_what_an_answer_allowed_is_listed_and_revoked() -> None:
 
 
 async def sessions_open(it: Running) -> None:
-    it.app.open_screen("sessions")
+    it.app.interface.open("sessions")
     await it.shows("Sessions · 3")
 
 
@@ -329,9 +329,9 @@ async def test_the_list_of_sessions_can_be_the_first_screen() -> None:
 
 async def test_a_screen_that_is_not_there_says_so() -> None:
     async with running() as it:
-        it.app.open_screen("settings")
+        it.app.interface.open("settings")
         await it.shows("This program has only a session")
-        it.app.open_screen("sessions")
+        it.app.interface.open("sessions")
         await it.shows("Sessions are not stored here")
 
 
@@ -391,7 +391,7 @@ async def test_the_palette_reads_names_once_and_asks_servers_once_a_minute() -> 
 
     session.offers.find = models  # type: ignore[method-assign]
     async with running(session=session, models=names) as it:
-        it.app.models.known._clock = lambda: it.clock.now
+        it.app.interface.models.known._clock = lambda: it.clock.now
         try:
             it.post("ctrl+p")
             await it.shows("Looking for models…")
@@ -431,7 +431,7 @@ async def test_the_palette_leaves_out_what_has_to_wait() -> None:
 
 async def test_keys_that_come_at_once_act_in_order() -> None:
     async with running() as it:
-        it.app.open_screen("help")
+        it.app.interface.open("help")
         await it.shows("Help ·")
         await it.at_once(*"nothing", "ctrl+u", *"/mode", "down", "enter")
         await it.until(lambda: it.app.main.list_view is None)
@@ -440,14 +440,14 @@ async def test_keys_that_come_at_once_act_in_order() -> None:
 
 async def test_without_rules_it_is_said_what_that_means() -> None:
     async with running(**ports(permissions=Permissions([]))) as it:
-        it.app.open_screen("permissions")
+        it.app.interface.open("permissions")
         await it.shows("Permissions · 0", "No rules yet", "type a rule to add it")
 
 
 @pytest.mark.parametrize("screen", ["help", "context", "wire", "cache"])
 async def test_keys_that_come_before_a_screen_is_there_count(screen: Screen) -> None:
     async with running(session=prepared(Inspected().fill(2))) as it:
-        it.app.open_screen(screen)
+        it.app.interface.open(screen)
         opened = it.app.main.list_view
         for key in ("slash", *"mode"):
             await it.app.on_key(events.Key(key, "/" if key == "slash" else key))

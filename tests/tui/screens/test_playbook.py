@@ -46,7 +46,7 @@ async def test_bullets_are_listed_explained_and_changed() -> None:
     for size in ((80, 24), (200, 60)):
         async with running(size=size) as it:
             it.session.companions[SessionPlaybook] = stub
-            it.app.open_screen("playbook")
+            it.app.interface.open("playbook")
             await it.shows("Playbook · 2", "Proven, in every session", "On trial", "stale", "session s-1")
             await it.press(*"css")
             await it.shows("1 of 2")
@@ -61,7 +61,7 @@ async def test_a_bullet_is_edited_deleted_and_a_refusal_is_told() -> None:
     stub = Stub(CORE, TRIAL)
     async with running() as it:
         it.session.companions[SessionPlaybook] = stub
-        it.app.open_screen("playbook", "pytest")
+        it.app.interface.open("playbook", "pytest")
         await it.shows("1 of 2")
         await it.press("enter", *"edit", "enter")
         await it.shows("Edit tes-00001", "enter saves")
@@ -87,7 +87,7 @@ async def test_a_text_that_is_refused_stays_to_be_corrected() -> None:
     stub = Stub(CORE)
     async with running() as it:
         it.session.companions[SessionPlaybook] = stub
-        it.app.open_screen("playbook")
+        it.app.interface.open("playbook")
         await it.shows("Playbook · 1")
         await it.press("enter", *"edit", "enter")
         await it.shows("enter saves")
@@ -101,5 +101,5 @@ async def test_a_text_that_is_refused_stays_to_be_corrected() -> None:
 async def test_an_empty_playbook_says_how_it_fills() -> None:
     async with running() as it:
         it.session.companions[SessionPlaybook] = Stub()
-        it.app.open_screen("playbook")
+        it.app.interface.open("playbook")
         await it.shows("No lessons yet")

@@ -110,7 +110,7 @@ async def test_what_a_killed_run_left_belongs_to_no_fork(tmp_path: Path) -> None
     async with running(session=Session(history=SAID), state=tmp_path, **given) as it:
         await it.until(lambda: it.app.session.spoke)
         (tmp_path / "draft-999999999.txt").write_text("of another run")
-        it.app.open_screen("fork")
+        it.app.interface.open("fork")
         await it.until(lambda: opened)
         await it.shows("Forked from fake")
         assert it.editor.text == ""
@@ -129,7 +129,7 @@ async def test_a_fork_is_opened_in_place() -> None:
 
     async with running(session=Session(history=SAID), **ports(sessions=Sessions(open_one))) as it:  # pyright: ignore[reportArgumentType]
         await it.until(lambda: it.app.session.spoke)
-        it.app.open_screen("fork")
+        it.app.interface.open("fork")
         await it.until(lambda: names)
         assert names == ["fork of fake"]
         await it.shows("Forked from fake")
@@ -148,7 +148,7 @@ async def test_a_fork_gets_the_name_it_is_given_and_says_what_it_came_from() -> 
     parent.called = "login fix"
     async with running(session=parent, **ports(sessions=Sessions(open_one))) as it:  # pyright: ignore[reportArgumentType]
         await it.until(lambda: it.app.session.spoke)
-        it.app.open_screen("fork", "other way")
+        it.app.interface.open("fork", "other way")
         await it.shows("Forked from login fix as other way")
         assert copy.called == "other way"
 

@@ -20,7 +20,7 @@ from tests.tui.support import Running, Session, running
 
 
 async def opened(it: Running) -> None:
-    it.app.open_screen("settings")
+    it.app.interface.open("settings")
     await it.shows("Settings · the most used of 5")
 
 
@@ -40,7 +40,7 @@ async def test_before_the_settings_are_read_none_is_counted() -> None:
     slow = Slow()
     async with running(**ports(slow)) as it:
         try:
-            it.app.open_screen("settings")
+            it.app.interface.open("settings")
             await it.shows("Reading the settings.")
             await it.hides("of 0")
         finally:
@@ -233,7 +233,7 @@ async def test_the_session_goes_on_as_it_is_where_the_user_wants_that() -> None:
             assert not it.session.closed
             assert names == []
             await it.until(lambda it=it: it.editor.has_focus)
-            it.app.open_screen("help")
+            it.app.interface.open("help")
             await it.shows("Help ·")
             await it.press("escape")
             await it.hides("Help ·")
@@ -281,7 +281,7 @@ async def test_a_model_is_chosen_from_those_of_the_servers() -> None:
     settings.settings.append(Setting("model.name", "(unset)", "", "default", "Main model.", "a text", "(unset)"))
     session.offers.listed = (ModelOffer("local/served", "environment"),)
     async with running(session=session, **ports(settings)) as it:
-        it.app.open_screen("settings", "model.name")
+        it.app.interface.open("settings", "model.name")
         await it.shows("Main model.")
         await it.press("enter")
         await it.shows("Settings · model.name", "local/served")

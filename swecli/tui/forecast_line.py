@@ -1,4 +1,4 @@
-"""Text above the prompt: a forecast of the next request, or a suggestion."""
+"""The forecast of the next request above the prompt."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from swecli.figures import dollars, tokens
 
 if TYPE_CHECKING:
     from swecli.core.context_management.forecast import Forecast
-    from swecli.core.protocol.events import ContextSuggested
 
 SEPARATOR = " · "
 FEW_TURNS = 20
 """Turns until a compaction above which it is not mentioned."""
 COUNTDOWN = 60.0
 """Seconds before the cache expires at which a countdown starts."""
-
-LEAST = 16
-"""Cells below which a reason is dropped."""
 
 
 def forecast_words(forecast: Forecast, width: int) -> str:
@@ -66,22 +62,3 @@ def next_change(forecast: Forecast) -> float | None:
     if not left:
         return None
     return left - COUNTDOWN if left > COUNTDOWN else left % 1.0 or 1.0
-
-
-def suggestion_words(body: ContextSuggested, take: str, silence: str, width: int) -> str:
-    """Suggestion in at most ``width`` cells; the action is dropped last. ``take`` and ``silence`` are the keys."""
-    freed = f", -{tokens(body.freed)}" if body.freed else ""
-    act, never = f"{take}: {body.action}{freed}", f"{silence}: never"
-    room = width - len(SEPARATOR.join(("", act, never)))
-    candidates = (
-        (body.reason, act, f"{never} again"),
-        (body.reason, act, never),
-        (f"{body.reason[: max(LEAST, room) - 1].rstrip(' :“`')}…", act, never),
-        (act, f"{never} again"),
-        (act, never),
-        (act, silence),
-        (act,),
-        (f"{take}: {body.action}",),
-    )
-    lines = (SEPARATOR.join(parts) for parts in candidates)
-    return next((line for line in lines if len(line) <= width), "")
