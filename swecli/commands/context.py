@@ -209,7 +209,8 @@ def _items(title: Callable[[ContextItem], str], picture: Picture | None, words: 
     rows: list[tuple[str, ...]] = []
     for item in picture.items:
         state = "pinned" if item.pinned else item.state
-        row = (item.id, f"{item.tokens:,}", state, item.component, title(item)[:LONGEST_TITLE])
+        name = "" if item.state == "fixed" else title(item)[:LONGEST_TITLE]  # the id names those
+        row = (item.id, f"{item.tokens:,}", state, item.component, name)
         if all(word.casefold() in " ".join(row).casefold() for word in words):
             rows.append(row)
     if not rows:

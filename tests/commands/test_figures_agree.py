@@ -1,5 +1,6 @@
 """Meter, gate, ``/context`` and JSON show one and the same number, whatever happened before."""
 
+import re
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -112,6 +113,9 @@ async def test_without_usage_and_price_both_are_said_to_be_unknown(tmp_path: Pat
         items = (await CONTEXT.run(b.session, "items")).blocks[0]
         assert isinstance(items, TextBlock)
         assert f"tokens of all: {view.budget.used:,}" in items.text
+        rows = [re.split(r"\s{2,}", line) for line in items.text.splitlines()]
+        assert [row[2:] for row in rows if row[0] == "[system prompt]"] == [["fixed", "system prompt"]]
+        assert [row[2:] for row in rows if row[0] == "t2"] == [["live", "tool calls", "read_file f0"]]
 
 
 async def test_doctor_and_the_list_of_models_have_the_window_that_is_measured_against(tmp_path: Path) -> None:
