@@ -295,7 +295,8 @@ async def _run_undo(session: Session, arguments: str) -> CommandResult:
         return await _listed(session, await session.files.changes())
     if wanted in ("help", "?", "-h", "--help"):
         return CommandResult.text(USAGE)
-    if wanted.partition(" ")[0].lower() in _WORDS and " " in wanted and not _TURN.fullmatch(wanted):
+    words = wanted.partition(" ")[0].lower() in _WORDS and " " in wanted and not _TURN.fullmatch(wanted)
+    if words or wanted.isdecimal():
         return CommandResult.text(f"{USAGE} Nothing was changed; a file of that name is ./{wanted}", "error")
     return await restored_result(session, await session.files.undo(target(wanted, session.view.cwd)))
 

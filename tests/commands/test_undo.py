@@ -120,8 +120,8 @@ async def test_redo_and_nothing_to_do() -> None:
     assert "Nothing was changed. /undo list shows what else can be undone." in await session.lines("/undo turn")
 
 
-@pytest.mark.parametrize("words", ["turn x", "Turn 3 x", "list a.py", "last one"])
-async def test_a_known_word_followed_by_others_is_not_a_path(words: str) -> None:
+@pytest.mark.parametrize("words", ["turn x", "Turn 3 x", "list a.py", "last one", "3"])
+async def test_a_number_or_a_known_word_followed_by_others_is_not_a_path(words: str) -> None:
     session = UndoSession()
     assert f"Nothing was changed; a file of that name is ./{words}" in await session.lines(f"/undo {words}")
     assert session.files.targets == []
