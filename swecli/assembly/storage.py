@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from swecli import __version__
+from swecli.assembly.continuing import no_sessions, not_continued, session_to_continue
 from swecli.assembly.heap import uncollected
-from swecli.core.atomic_text import ASIDE
 from swecli.core.engine.recorder import HELD_TURNS, EventLog
 from swecli.core.engine.reductions import Before, StaleState, decode_reductions
 from swecli.core.git import git_facts
@@ -27,12 +26,10 @@ from swecli.core.sessions.database import (
     CONTINUED,
     DATABASE,
     Database,
-    changed_at,
     is_full,
     open_database,
     open_in_memory,
     open_unwritten,
-    read_database,
 )
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.log import SessionLog
@@ -41,13 +38,8 @@ from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import (
     SessionError,
     SessionStore,
-    SeveralSessions,
     StoredFacts,
 )
-from swecli.core.sessions.titles import line_of
-from swecli.core.worktrees import is_in_tree
-from swecli.exit_codes import ExitCode
-from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
@@ -207,7 +199,7 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
     store = SessionStore(database)
     notices: list[str] = list(database.problems)
     try:
-        session_id, parent = _continued(options, store, notices.append), ""
+        session_id, parent = session_to_continue(options, store, notices.append), ""
         branch = _branch(options.cwd)
         if session_id is None:
             session_id = store.create(str(options.cwd), model, __version__, branch=branch).id
@@ -222,7 +214,7 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
         return Stored(session_id, history, tuple(notices), store, model, address, parent, before=before)
     except (SessionError, StartError) as error:
         store.close()
-        raise _not_continued(database, error) from error
+        raise not_continued(database, error) from error
     except BaseException:
         store.close()
         raise
@@ -231,21 +223,6 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
 def _branch(cwd: Path) -> str:
     facts = git_facts(cwd)
     return "" if facts is None else facts.branch or ""
-
-
-def _not_continued(database: Database, error: Exception) -> StartError:
-    """Reason why a session can't be continued: problems of the database come first."""
-    if database.why_in_memory and not database.copied:
-        return StartError(f"{database.why_in_memory} Stored sessions are not available.", ExitCode.BAD_INPUT)
-    sentences = [*database.problems, str(error)]
-    if not database.problems and database.path is not None:
-        set_aside = sorted(
-            path
-            for path in database.path.parent.glob(f"{DATABASE}{ASIDE}*")
-            if not path.name.endswith(("-wal", "-shm"))
-        )
-        sentences += [f"The damaged database was kept as {set_aside[-1]}."] if set_aside else []
-    return StartError(" ".join(sentences), ExitCode.BAD_INPUT)
 
 
 def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) -> tuple[Before | None, list[Event]]:
@@ -273,13 +250,6 @@ def _address(before: Before | None, history: Sequence[Event], model: str) -> str
     return before.reductions.state.address_of(model) if before is not None else ""
 
 
-def no_sessions(folder: Path) -> StartError:
-    """The error of a command that needs a stored session of this folder."""
-    return StartError(
-        f"no sessions are stored for {folder}; swecli sessions list --all shows others", ExitCode.BAD_INPUT
-    )
-
-
 def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     """A stored session in its present form, for looking only: later events are kept in memory and discarded."""
     notices: list[str] = []
@@ -292,96 +262,16 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
         with closing(SessionStore(open_database(directory / DATABASE))) as store:
             notices += store.database.problems
             try:
-                stored_id = _continued(options, store, notices.append) or ""
+                stored_id = session_to_continue(options, store, notices.append) or ""
                 history = store.load(stored_id, notices.append)
                 model = store.get(stored_id).model
                 with suppress(SnapshotError):  # without it that work is repeated
                     snapshot = SnapshotStore(store.database, stored_id).get_snapshot()
             except (SessionError, StartError) as error:
-                raise _not_continued(store.database, error) from error
+                raise not_continued(store.database, error) from error
     memory = SessionStore(open_in_memory())
     session_id = memory.create(str(options.cwd), "", __version__).id
     stored = Stored(session_id, history, tuple(notices), memory, model, _address(None, history, model), elsewhere=True)
     if snapshot is not None:
         stored.snapshots.save_snapshot(snapshot)
     return stored
-
-
-def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str], None]) -> str | None:
-    """The id of the session to continue; None for a new one. A newer one that can't be continued is reported."""
-    if options.resume:
-        try:
-            return store.get(options.resume).id
-        except SeveralSessions:
-            raise
-        except SessionError:
-            elsewhere = _place_words(store.database.path, options.resume)
-            if not elsewhere:
-                raise
-            raise StartError(elsewhere, ExitCode.BAD_INPUT) from None
-    if options.continue_newest:
-        there = next(iter(store.list(limit=1)), None)
-        newest = there if options.fork else store.latest()  # an open session can be copied
-        holder = None if there is None or there == newest else store.holder(there.id)
-        if there is None or (newest is None and holder is None):
-            none = "This folder has no session to continue. Start one with `swecli`."
-            raise StartError(" ".join([none, *_moved_words(store.database.path)]), ExitCode.BAD_INPUT)
-        title = f" ({line_of(there.shown, 60)})" if there.shown else ""
-        notice = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
-        if newest is None:
-            raise StartError(
-                f"{notice}, and this folder has no other session to continue. Close it there, or start a new one "
-                "with `swecli`; `swecli -r` lists all.",
-                ExitCode.BAD_INPUT,
-            )
-        if notice:
-            tell(f"{notice}. Continuing the newest other session.")
-        return newest.id
-    return None
-
-
-def _place_words(database: Path | None, name: str) -> str:
-    """Where a session of another folder is, as a sentence; empty if no folder has one of this id or name."""
-    if database is None:
-        return ""
-    query = "SELECT id, cwd FROM sessions WHERE id = ? OR name = ? LIMIT 1"
-    for path in _other_databases(database):
-        for session, cwd in read_database(
-            path, lambda connection: connection.execute(query, (name, name)).fetchall(), []
-        ):
-            if os.path.isdir(cwd):
-                return f"Session {session} belongs to {cwd}: run swecli there."
-            relink = f"swecli sessions relink {shlex.quote(cwd)}"
-            return f"Session {session} belongs to {cwd}, which no longer exists; `{relink}` moves its sessions here."
-    return ""
-
-
-def _other_databases(database: Path) -> list[Path]:
-    """The databases of other folders, the most recently used first."""
-    others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
-    return sorted(others, key=changed_at, reverse=True)
-
-
-def _moved_words(database: Path | None) -> list[str]:
-    """Missing folders with sessions, as a sentence for each of the newest: this folder may be one of them after a
-    move. Removed work trees were not moved."""
-    if database is None:
-        return []
-    sentences: list[str] = []
-    for path in _other_databases(database)[:_EXAMINED_FOLDERS]:
-        for cwd, count in read_database(path, _counts, []):
-            if cwd and not os.path.isdir(cwd) and not is_in_tree(cwd) and len(sentences) < _NAMED_FOLDERS:
-                many = plural(count, "session")
-                relink = f"swecli sessions relink {shlex.quote(cwd)}"
-                sentences.append(f"{cwd} no longer exists and has {many}; `{relink}` moves them here.")
-    return sentences
-
-
-def _counts(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    return connection.execute("SELECT cwd, count(*) FROM sessions WHERE turns > 0 GROUP BY cwd").fetchall()
-
-
-_EXAMINED_FOLDERS: Final = 40
-"""Databases of other folders to read, the most recently used."""
-_NAMED_FOLDERS: Final = 3
-"""Missing folders to report."""

@@ -173,7 +173,7 @@ def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
 
 
 def _newest(store: SessionStore, folder: Path) -> str:
-    from swecli.assembly.storage import no_sessions
+    from swecli.assembly.continuing import no_sessions
 
     newest = next(iter(store.list(limit=1)), None)  # only read: may be open in another process
     if newest is None:

@@ -38,7 +38,7 @@ def opened(folder: Path, *, changes: bool = False, make: bool = False) -> Iterat
     Raises:
         StartError: nothing is stored for the folder, or it can't be used.
     """
-    from swecli.assembly.storage import no_sessions
+    from swecli.assembly.continuing import no_sessions
     from swecli.core.sessions.database import LOOKED_AT, open_database
     from swecli.core.sessions.store import SessionError, SessionStore
 

@@ -63,7 +63,7 @@ def list_sessions(arguments: Sequence[str]) -> int:
     if chosen.json:
         return print_lines(_json_of(session, open_=session.id in stored.held) for stored, session in listed)
     if not listed:
-        from swecli.assembly.storage import no_sessions
+        from swecli.assembly.continuing import no_sessions
 
         complain("swecli: " + ("no sessions are stored" if chosen.all else str(no_sessions(folder))))
         return ExitCode.OK
