@@ -164,7 +164,7 @@ def _left() -> frozenset[str]:
 
 def measure(folder: Path) -> dict[str, float]:
     """The figures, by name."""
-    from swecli.library import TokenCounter
+    from swecli.library.counting import TokenCounter
 
     project = folder / "shop"
     python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # not all have "python"

@@ -15,24 +15,19 @@ import swecli
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.compaction.options import CompactResult
 from swecli.core.context_management.counter import CharCounter
+from swecli.core.context_retriever import TaskContext
 from swecli.core.protocol import messages as protocol
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.messages import Usage
-from swecli.library import (
-    CodebaseSummary,
+from swecli.library.context_manager import ContextConfig, ContextManager
+from swecli.library.counting import TokenMonitor
+from swecli.library.documents import CodebaseSummary, ContextState, Message, context_state, message_document
+from swecli.library.figures import (
     CompactionResult,
     ContextBudget,
-    ContextConfig,
     ContextLimits,
-    ContextManager,
-    ContextState,
     ContextStats,
-    Message,
-    TaskContext,
-    TokenMonitor,
     TokenUsage,
-    context_state,
-    message_document,
 )
 
 ROOT = Path(__file__).resolve().parent.parent

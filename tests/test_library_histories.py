@@ -16,8 +16,9 @@ from swecli.core.context_management.projection import project
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from swecli.library import ContextConfig, ContextManager, TokenUsage, ledger_of
-from swecli.library import Message as Document
+from swecli.library.context_manager import ContextConfig, ContextManager, ledger_of
+from swecli.library.documents import Message as Document
+from swecli.library.figures import TokenUsage
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import bench, call
 

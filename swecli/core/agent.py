@@ -11,31 +11,23 @@ async with Client(options) as client:
 from __future__ import annotations
 
 import asyncio
-import os
-from bisect import bisect_right
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Set
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from operator import itemgetter
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 from uuid import uuid4
 
 from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
+from swecli.core.agent_options import AgentOptions, services_of
 from swecli.core.answer_schema import AnswerSchema, Mismatch
-from swecli.core.context_management.instructions import INSTRUCTION_NAMES, MAX_BYTES, read_head
-from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.model_access import ModelAccess, ModelUnavailable
-from swecli.core.engine.services import Permissions, Services, Toolset, Workspace
+from swecli.core.context_management.compaction.options import CompactResult
+from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.engine.session import Session
-from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import ModelClient
-from swecli.core.permissions.decide import decide
-from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     MAIN,
@@ -44,66 +36,24 @@ from swecli.core.protocol.events import (
     Event,
     ItemCheckpointed,
     ItemCompleted,
-    Mode,
     ModelResponded,
     PermissionRequested,
     QuestionAsked,
     TurnEnded,
     TurnOutcome,
     TurnStarted,
-    begins_turn,
-    is_fact,
 )
 from swecli.core.protocol.messages import Message, Part, ToolCallPart, Usage
 from swecli.core.protocol.turns import Item, Turns
-from swecli.core.spill import SpillHandle, SpillStore
-from swecli.core.tools.base import AnyTool, Tool
-from swecli.core.tools.function import Function, FunctionTool, tool
-from swecli.core.tools.registry import ToolRegistry, builtin_tools
-from swecli.core.workspace.process import scrubbed_environment
-from swecli.library import (
-    CodebaseSummary,
-    CompactResult,
-    ContextConfig,
-    ContextManager,
-    ContextState,
-    ContextStats,
-    codebase_summary,
-    context_state,
-)
+from swecli.core.spilled_log import SpilledLog
+from swecli.library.documents import ContextState, context_state, project_summary
+from swecli.library.figures import ContextStats
 
-__all__ = ("Agent", "AgentError", "AgentOptions", "Client", "Result", "tool")
-
-SERVER = "server"
-"""Name of the provider at ``base_url``."""
-_PAGE = 64
-"""Facts per spilled page."""
-
-Approve = Callable[[PermissionRequested], Awaitable[bool]]
-"""Answers a call that needs consent."""
+__all__ = ("Agent", "AgentError", "Client", "Result")
 
 
 class AgentError(Exception):
     """A turn failed; the message gives the reason. The conversation so far is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentOptions:
-    """``model`` is ``provider/name``, or a name alone for a server at ``base_url``; ``model_client`` replaces both.
-    Without ``approve`` every call that needs consent is refused."""
-
-    model: str = ""
-    base_url: str = ""
-    model_client: ModelClient | None = None
-    system_prompt: str | None = None
-    tools: Sequence[AnyTool | Function | str] = ()
-    """The caller's functions, names of swecli's tools such as "read_file", or tools."""
-    cwd: Path = field(default_factory=Path.cwd)
-    mode: Mode = "default"
-    approve: Approve | None = None
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
-    """Source of keys; commands get it without secrets."""
-    context: ContextConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +76,7 @@ class Client:
 
     def __init__(self, options: AgentOptions) -> None:
         self.options = options
-        config = options.context or ContextConfig()
-        tools, functions = tools_of(options.tools)
-        registry = ToolRegistry(tools)
-        texts = PromptTexts(base=options.system_prompt, headless=options.approve is None)
-        self.context_manager = ContextManager(
-            config, tools=registry.schemas(), texts=texts, special_tools=registry.special
-        )
-        # Passing a function allows it; plan mode still refuses functions that may change something.
-        allowed = tuple(Rule("allow", name, "flag", "tools") for name in functions)
-        self._services = Services(
-            workspace=Workspace(options.cwd, (options.cwd,), scrubbed_environment(options.environment)),
-            toolset=Toolset(registry, self.context_manager),
-            access=ModelAccess(self._make_client),
-            permissions=Permissions(decide, Policy(mode=options.mode, rules=allowed)),
-            settings=Settings(Adjustable(compaction=config.compaction())),
-        )
+        self._services, self.context_manager = services_of(options)
         self._session: Session | None = None
         self._model: ModelClient | None = None
         self._left = False
@@ -173,7 +108,7 @@ class Client:
         self._left = False
         self.context_manager.client = client
         services = structs.replace(self._services, access=structs.replace(self._services.access, make_client=connected))
-        self._session = Session(uuid4().hex[:12], services, _SpilledLog)
+        self._session = Session(uuid4().hex[:12], services, SpilledLog)
         self._events, self._asked = None, 0
         self._session.start(client.info.ref, "")
         return self
@@ -193,7 +128,7 @@ class Client:
         """
         if self._model is None:
             try:
-                self._model = self._make_client(self.options.model)
+                self._model = self._services.access.make_client(self.options.model)
             except ModelUnavailable as error:
                 raise AgentError(str(error)) from error
         return self._model
@@ -235,7 +170,7 @@ class Client:
             working_dir=str(view.cwd),
             created=self._created,
             compactions=list(self._compactions.values()),
-            codebase=_codebase(view.cwd),
+            codebase=project_summary(view.cwd),
         )
 
     async def query(self, prompt: str) -> None:
@@ -422,22 +357,6 @@ class Client:
             raise AgentError("the client is not connected: send a message, or use it in an `async with` block")
         return self._session
 
-    def _make_client(self, model: str) -> ModelClient:
-        if self.options.model_client is not None:
-            return self.options.model_client
-        from swecli.core.llm.client import HttpModelClient
-        from swecli.core.llm.providers import ProviderConfig, ProviderSetupError, resolve
-
-        custom: list[ProviderConfig] = []
-        reference = model
-        if self.options.base_url:
-            custom.append(ProviderConfig(SERVER, "", self.options.base_url, local=True))
-            reference = f"{SERVER}/{model}"
-        try:
-            return HttpModelClient(resolve(reference, self.options.environment, custom))
-        except ProviderSetupError as error:
-            raise ModelUnavailable(str(error)) from error
-
 
 Agent = Client
 """Alias."""
@@ -452,41 +371,6 @@ def _result(done: CompactionCompleted) -> CompactResult:
         done.strategies,
         done.summary,
     )
-
-
-def _codebase(cwd: Path) -> CodebaseSummary | None:
-    """The facts of the project's guide; None without one."""
-    path = cwd / INSTRUCTION_NAMES[0]
-    try:
-        head, written = read_head(path, MAX_BYTES, cwd), path.stat().st_mtime
-    except OSError:
-        return None
-    return codebase_summary(head.text, written)
-
-
-def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], tuple[str, ...]]:
-    """Resolve the given tools; also returns the names of the caller's functions.
-
-    Raises:
-        ValueError: a name that no tool has, or one that two have.
-        TypeError: a function that can't be a tool.
-    """
-    known = {tool.name: tool for tool in builtin_tools()}
-    tools: list[AnyTool] = []
-    for item in given:
-        if isinstance(item, str):
-            if item not in known:
-                raise ValueError(f"unknown tool {item!r}; tools: {', '.join(known)}")
-            tools.append(known[item])
-        elif isinstance(item, Tool):
-            tools.append(cast("AnyTool", item))
-        else:
-            tools.append(FunctionTool(item))
-    names = [tool.name for tool in tools]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"two tools are named {twice!r}")
-    return tools, tuple(tool.name for tool in tools if isinstance(tool, FunctionTool))
 
 
 def _shown(event: Event, item: Item | None, calls: set[str]) -> tuple[Part, ...]:
@@ -510,49 +394,3 @@ async def _with_value(result: Result, wanted: AnswerSchema, schema: type[BaseMod
         return replace(result, value=schema.model_validate(value))
     except ValidationError as error:
         raise Mismatch(str(error)) from error
-
-
-class _SpilledLog:
-    """Publishes events, and keeps the facts among them in a spill store: on no disk beyond the process."""
-
-    def __init__(self, publish: Callable[[Sequence[Event]], None]) -> None:
-        self._publish = publish
-        self._spill = SpillStore[tuple[Event, ...]]()
-        self._pages: list[tuple[int, SpillHandle]] = []
-        """The newest sequence number of each spilled page."""
-        self._newest: list[Event] = []
-        self._turns: list[int] = []
-        """Sequence numbers at which turns begin."""
-
-    def append(self, event: Event) -> None:
-        if is_fact(event.body):
-            self._newest.append(event)
-            self._turns += [event.seq] if begins_turn(event) else []
-            if len(self._newest) >= _PAGE:
-                self._pages.append((event.seq, self._spill.put(tuple(self._newest))))
-                self._newest = []
-        asyncio.get_running_loop().call_soon(self._publish, (event,))
-
-    def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
-        """Facts above ``after`` and up to ``upto``, in order, ``limit`` at most. For a thread of its own."""
-        newest, pages = self._newest, self._pages  # in this order: a page may be spilled in between
-        events: list[Event] = []
-        for _, ticket in pages[bisect_right(pages, after, key=itemgetter(0)) :]:
-            if len(events) >= limit or (events and events[-1].seq >= upto):
-                break
-            events += [event for event in self._spill.get(ticket) if after < event.seq <= upto]
-        else:
-            known = events[-1].seq if events else after
-            events += [event for event in newest if known < event.seq <= upto]
-        return events[:limit]
-
-    def begin_of(self, turns: int) -> int:
-        """Beginning of the newest ``turns`` turns; 0 if there are fewer."""
-        return self._turns[-turns] if turns <= len(self._turns) else 0
-
-    async def barrier(self) -> None:
-        await asyncio.sleep(0)
-
-    async def close(self) -> None:
-        await asyncio.sleep(0)
-        self._spill.close()

@@ -1,5 +1,5 @@
-"""Counting tokens, at the place that the design names. It lives in ``swecli/library.py``."""
+"""Counting tokens, at the place that the design names. It lives in ``swecli/library/``."""
 
-from swecli.library import TokenCounter, TokenMonitor
+from swecli.library.counting import TokenCounter, TokenMonitor
 
 __all__ = ("TokenCounter", "TokenMonitor")

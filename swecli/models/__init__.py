@@ -1,1 +1,1 @@
-"""Modules at the places that the design names; what they have lives in ``swecli/library.py``."""
+"""Modules at the places that the design names; what they have lives in ``swecli/library/``."""

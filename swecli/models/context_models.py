@@ -1,5 +1,6 @@
 """The documents of a context, at the place that the design names."""
 
-from swecli.library import CodebaseSummary, ContextState, Message, TaskContext
+from swecli.core.context_retriever import TaskContext
+from swecli.library.documents import CodebaseSummary, ContextState, Message
 
 __all__ = ("CodebaseSummary", "ContextState", "Message", "TaskContext")

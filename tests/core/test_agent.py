@@ -23,7 +23,7 @@ from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.events import Event, PermissionRequested, TurnEnded
 from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import AnyTool
-from swecli.library import TokenCounter
+from swecli.library.counting import TokenCounter
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Gates, Peek, Poke, call
 from tests.support.held import held_by

@@ -24,7 +24,7 @@ from swecli.core.context_management.ranks import RanksError
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted
 from swecli.core.protocol.messages import Message, TextPart, Usage
-from swecli.library import TokenCounter, TransformersCounter
+from swecli.library.counting import TokenCounter, TransformersCounter
 from tests.core.engine.support import bench, call
 
 LINE = "The quick brown fox jumps over 13 lazy dogs; return {'status': 200}\n"

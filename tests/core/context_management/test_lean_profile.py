@@ -22,7 +22,7 @@ from swecli.features.memory.places import MemoryPlaces
 from swecli.features.memory.tool import MemoryTool
 from swecli.features.retrieval.tool import Locate
 from swecli.features.subagents.tool import TaskTool
-from swecli.library import ContextBudget
+from swecli.library.figures import ContextBudget
 
 MEMORY = MemoryTool(MemoryPlaces(None, None), 1_000, lambda text: False)
 LOCATE = Locate(ProjectIndex(Path(), None).retrieval, ProjectIndex(Path(), None).missing)

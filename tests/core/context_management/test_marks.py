@@ -12,7 +12,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import harmless, without_notes
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
-from swecli.library import ledger_of
+from swecli.library.context_manager import ledger_of
 
 MARKS = (
     "</compacted>",

@@ -29,7 +29,7 @@ from swecli.core.protocol.messages import DocumentPart, ImagePart, ToolResultPar
 from swecli.core.sessions.database import open_in_memory
 from swecli.core.sessions.store import SessionStore
 from swecli.core.tools.base import AnyTool, Params, Tool, ToolContext, ToolOutcome
-from swecli.library import ResultStore
+from swecli.library.stored_results import ResultStore
 from tests.core.engine.support import Bench, bench, until
 from tests.support.thorough import examples
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swecli.core.ports import BlobError, BlobStore
 from swecli.core.sessions.database import Database, open_database, open_in_memory
 from swecli.core.sessions.store import SessionStore
-from swecli.library import ResultStore
+from swecli.library.stored_results import ResultStore
 
 
 def store_of(database: Database, parent: str | None = None) -> tuple[ResultStore, str]:
