@@ -15,20 +15,17 @@ from acp import RequestError
 from acp.agent.connection import AgentSideConnection
 from acp.interfaces import Client
 from acp.schema import (
-    AcpMcpServer,
     AgentCapabilities,
     AuthenticateResponse,
     AuthMethodAgent,
     ClientCapabilities,
     CloseSessionResponse,
     ForkSessionResponse,
-    HttpMcpServer,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
     McpCapabilities,
-    McpServerStdio,
     NewSessionResponse,
     PromptCapabilities,
     PromptResponse,
@@ -43,7 +40,6 @@ from acp.schema import (
     SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
-    SseMcpServer,
     TerminalAuthMethod,
 )
 from msgspec.structs import replace
@@ -62,6 +58,7 @@ from swecli.acp.conversation import (
 from swecli.acp.files import ClientFiles
 from swecli.acp.options import MODE, BadChoice, modes
 from swecli.acp.prompts import BadPrompt, read_prompt
+from swecli.acp.servers import definitions_of
 from swecli.acp.transport import DELETE, StdioTransport
 from swecli.acp.words import clean, one_line
 from swecli.assembly.session_list import continuable, delete_session
@@ -73,50 +70,11 @@ from swecli.core.sessions.store import SessionError
 from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-from swecli.lazy_pattern import lazy_pattern
 from swecli.output import Output, Writer, log_in_lines
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
-    from swecli.core.mcp.definitions import ServerDefinition
-
-Given = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
-ORIGIN = "the editor"
-_TWO = lazy_pattern(r"_{2,}")
-_UNUSABLE = lazy_pattern(r"[^A-Za-z0-9_.-]+")
-
-
-def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
-    """The given servers as definitions, and a sentence for each unusable one. Names are converted to the form of tool
-    names."""
-    from swecli.core.mcp.definitions import ServerDefinition
-
-    definitions: list[ServerDefinition] = []
-    problems: list[str] = []
-    for server in servers:
-        name = _UNUSABLE.sub("-", server.name).strip("-._")[:64]
-        name = _TWO.sub("_", name)  # which separate server and tool in rules
-        match server:
-            case _ if not name:
-                problems.append(f"Ignored the editor's MCP server {one_line(server.name)!r}: its name is not usable.")
-            case McpServerStdio():
-                env = {each.name: each.value for each in server.env}
-                definitions.append(
-                    ServerDefinition(
-                        name, "stdio", server.command, tuple(server.args), env, origin=ORIGIN, scope="user"
-                    )
-                )
-            case HttpMcpServer() | SseMcpServer():
-                headers = {each.name: each.value for each in server.headers}
-                kind = "http" if isinstance(server, HttpMcpServer) else "sse"
-                definitions.append(
-                    ServerDefinition(name, kind, url=server.url, headers=headers, origin=ORIGIN, scope="user")
-                )
-            case _:
-                problems.append(f"Ignored MCP server {one_line(server.name)}: only the editor can reach it.")
-    return tuple(definitions), tuple(problems)
-
 
 PROTOCOL = 1
 NOT_FOUND = -32002
