@@ -181,8 +181,9 @@ class Instructions(Struct, frozen=True):
             if file.tokens > most:
                 text = _beginning(file.text, most, counter)
                 cut = replace(file, text=text, tokens=counter.count(text), whole=False)
+                at_least = "" if file.whole else "more than "
                 notices.append(
-                    f"{file.name} has {file.tokens:,} tokens, too many for this model's window. Its first "
+                    f"{file.name} has {at_least}{file.tokens:,} tokens, too many for this model's window. Its first "
                     f"{cut.tokens:,} are in the prompt; the model can read on from line {cut.continues}."
                 )
                 file = cut
