@@ -101,9 +101,7 @@ class ModelSupply:
     def catalog(self) -> ModelCatalog:
         if self.scripted:
             return ModelCatalog()
-        offered = self.offered
-        keep_price = partial(self.prices.keep, self._environment)
-        return ModelCatalog(offered.query, lambda: offered.unlisted, lambda: offered.omitted, keep_price)
+        return self.offered.catalog(partial(self.prices.keep, self._environment))
 
     def adopt(self, settings: Settings) -> None:
         """Apply changed settings. The initial model stays, and existing clients keep window and time-outs."""

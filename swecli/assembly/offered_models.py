@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from swecli.assembly.prices import Prices
 from swecli.assembly.windows import Windows
 from swecli.core.config.key_store import KeyStoreError
 from swecli.core.config.settings import named_models
+from swecli.core.engine.model_access import ModelCatalog
 from swecli.core.llm.addresses import is_loopback, without_password
 from swecli.core.llm.catalog import load_catalog, utc_now
 from swecli.core.llm.model_listings import EndpointModel
@@ -27,10 +28,12 @@ from swecli.core.llm.servers import (
     endpoint_of,
     find_local_servers,
     list_models,
+    listening,
 )
 from swecli.core.llm.transport import SECONDS as LIST_SECONDS
 from swecli.core.llm.types import ModelInfo
 from swecli.core.llm.windows import WindowTable, host_key, load_windows, model_info
+from swecli.core.protocol.events import Price
 
 LOADING = "The server at {} still loads its model; /model lists it when it has."
 
@@ -55,6 +58,10 @@ class OfferedModels:
     def own_servers(self) -> list[Account]:
         """The user's own servers that need no key or have one."""
         return [account for account in self._accounts.all() if account.elsewhere and account.key != "missing"]
+
+    def catalog(self, keep_price: Callable[[str, Price], str]) -> ModelCatalog:
+        """What a session asks for; ``keep_price`` writes a price into the user's settings."""
+        return ModelCatalog(self.query, lambda: self.unlisted, lambda: self.omitted, listening, keep_price)
 
     async def query(self, *, nearby: bool = True, seconds: float | None = None) -> Sequence[ModelOffer]:
         """Models to choose from, the likeliest first. Detects servers on this machine (``nearby``), and contacts those

@@ -86,6 +86,9 @@ SHOWN_MODELS = 8
 ROOM = 20
 """Rows besides the list's that its frame, a whole welcome and the reason why no model is connected take."""
 
+LOOK_AGAIN = 2.0
+"""Seconds after which the open list looks again for servers on this machine."""
+
 TITLE = "Connect a model: select one, or type provider/name"
 LOGIN, DEMO, OTHER = "add an API key", "demo", "other"
 """Choices besides models; they can't clash, because model names contain a slash."""
@@ -112,6 +115,8 @@ class Connection:
         self._shown = ""
         """Id of the block that says that no model is connected, where no greeting does."""
         self._picker: Picker | None = None
+        self._nearby: Sequence[str] = ()
+        """Addresses on this machine that answered when the models were last listed."""
 
     async def begin(self, *, waits: bool = False) -> None:
         """Show and offer the available models. ``waits``: a sent message waits in the prompt, so the list is shown at
@@ -162,7 +167,18 @@ class Connection:
             quit=self._leave,
             cancelled=lambda: self._say(listed=False),
         )
+        self._picker.set_interval(LOOK_AGAIN, self._look_nearby)
         self._screen.dock.show(self._picker)
+
+    async def _look_nearby(self) -> None:
+        """List the models anew where a server on this machine has started or ended since."""
+        port, picker = self._session.port, self._picker
+        if port is None or picker is None or await port.offers.nearby() == self._nearby:
+            return
+        await self._look()
+        if self._screen.dock.panel is picker:
+            picker.offer(self._choices())
+            self._say(listed=True)
 
     def _leave(self) -> None:
         self._screen.post_message(Prompt.Leave())
@@ -323,4 +339,5 @@ class Connection:
 
     async def _look(self) -> None:
         port = self._session.port
+        self._nearby = await port.offers.nearby() if port is not None else ()
         self._offers = [offer for offer in await port.offers.find() if offer.usable] if port is not None else []

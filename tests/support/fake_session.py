@@ -126,17 +126,21 @@ class FakeRewinds:
 
 
 class FakeOffers:
-    """Models to choose from. ``prices`` were set."""
+    """Models to choose from. ``open`` are addresses that answer; ``prices`` were set."""
 
     def __init__(self) -> None:
         self.listed: tuple[ModelOffer, ...] = ()
         self.unlisted: tuple[str, ...] = ()
         self.omitted = 0
+        self.open: tuple[str, ...] = ()
         self.unpriced: tuple[str, ...] = ()
         self.prices: dict[str, Price] = {}
 
     async def find(self) -> Sequence[ModelOffer]:
         return self.listed
+
+    async def nearby(self) -> Sequence[str]:
+        return self.open
 
     async def set_price(self, model: str, price: Price) -> str:
         self.prices[model] = price

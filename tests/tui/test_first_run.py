@@ -72,6 +72,18 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
         assert test.tried == ["ollama/broken", "ollama/qwen3"]
 
 
+async def test_a_server_that_starts_while_the_list_is_open_joins_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.tui.connect.LOOK_AGAIN", 0.05)
+    session = alone()
+    async with running(session=session, size=(80, 30)) as it:
+        await it.shows("no API key or local model server found", "› Add an API key")
+        session.offers.listed, session.offers.open = OFFERS, ("127.0.0.1:11434",)
+        await it.shows("running at 127.0.0.1:11434", "› Add an API key", "2 models at 127.0.0.1:11434 (ollama)")
+        session.offers.listed, session.offers.open = (), ()
+        await it.shows("no API key or local model server found")
+        assert "ollama/qwen3" not in it.screen()
+
+
 async def test_of_a_long_list_the_first_models_stand_before_what_else_can_be_done() -> None:
     offers = [ModelOffer(f"openai/m{number}", "environment") for number in range(20)]
     async with running(session=alone(*offers), size=(80, 30)) as it:

@@ -70,6 +70,10 @@ async def no_offers() -> Sequence[ModelOffer]:
     return ()
 
 
+async def no_servers() -> Sequence[str]:
+    return ()
+
+
 def no_price(model: str, usage: Usage) -> str | None:
     """Price of a response without a price list: the provider's own report, else None."""
     return str(usage.cost) if usage.cost is not None else None
@@ -100,6 +104,8 @@ class ModelCatalog(Struct, frozen=True):
     """Sentences about servers that listed no models in the last call of ``offers``."""
     omitted: Callable[[], int] = lambda: 0
     """Number of models that the last call of ``offers`` left out, because they do not chat."""
+    nearby: Callable[[], Awaitable[Sequence[str]]] = no_servers
+    """Addresses on this machine at which a model server may answer now. Nothing is sent to them."""
     keep_price: Callable[[str, Price], str] | None = None
     """Writes the price of a model (``provider/name``) into the user's settings, effective at once. Returns the file;
     raises ValueError. None: prices can't be set here."""

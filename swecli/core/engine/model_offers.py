@@ -34,6 +34,10 @@ class ModelOffers:
             for offer in await self._catalog.offers()
         ]
 
+    async def nearby(self) -> Sequence[str]:
+        """Addresses on this machine at which a model server may answer now; they change when one starts or ends."""
+        return await self._catalog.nearby()
+
     @property
     def unlisted(self) -> Sequence[str]:
         """Sentences about servers that listed no models in the last call of ``find``."""
