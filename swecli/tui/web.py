@@ -24,6 +24,7 @@ from swecli.exit_codes import ExitCode
 from swecli.tui.compat import DrawingApp
 from swecli.tui.launch import SWITCH_EARLY, settle, textual_settings
 from swecli.tui.terminal import ESCAPE_TIME, POLL, InputFilter, is_bound_in, keep_timers_steady, posted
+from swecli.tui.way_out import WayOut
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -134,9 +135,9 @@ class PageDriver(WebDriver):
             self._leave()  # the server is gone
 
     def _leave(self) -> None:
-        end = getattr(self._app, "end_soon", None)
-        if end is not None:
-            end(int(ExitCode.HANGUP))
+        way_out = getattr(self._app, "way_out", None)
+        if isinstance(way_out, WayOut):
+            way_out.end_soon(int(ExitCode.HANGUP))
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         match packet_type:
