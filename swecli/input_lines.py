@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import BinaryIO, Final
 
 AHEAD: Final = 256
@@ -46,14 +47,11 @@ class InputLines:
                 elif not (line := line.strip()):
                     continue
                 self._room.acquire()
-                self._hand_over(line)
+                self._tell(partial(self._lines.put_nowait, line))
         except (OSError, ValueError) as error:
             problem = str(error)
             self._tell(lambda: self._log(f"cannot read the input: {problem}"))
         self._tell(self.end)
-
-    def _hand_over(self, line: bytes) -> None:
-        self._tell(lambda: self._lines.put_nowait(line))
 
     def _tell(self, what: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: drop the line

@@ -143,7 +143,7 @@ class Writer:
 
         self.failure: OutputClosed | None = None
         """Reason of a failure; later output to that stream is discarded."""
-        self.changed: Callable[[], None] = _nothing
+        self.changed: Callable[[], None] = lambda: None
         """Called on the loop when an output fails."""
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[tuple[Callable[[], None], int]] = queue.SimpleQueue()
@@ -197,10 +197,6 @@ class Writer:
     def _tell(self, what: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(what)
-
-
-def _nothing() -> None:
-    """Default callback."""
 
 
 def log_in_lines(errors: Output, program: str) -> None:

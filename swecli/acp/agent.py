@@ -305,7 +305,7 @@ class SwecliAgent:
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         conversation = self._open.get(session_id) or await self._session(session_id)
-        self._used(session_id)
+        self._open[session_id] = self._open.pop(session_id)  # used last
         model = conversation.session.view.model
         try:
             slash = prompt and getattr(prompt[0], "text", "").lstrip().startswith("/")
@@ -454,9 +454,6 @@ class SwecliAgent:
             raise
         await conversation.caught_up()
         return conversation
-
-    def _used(self, session_id: str) -> None:
-        self._open[session_id] = self._open.pop(session_id)
 
     async def _make_room(self) -> None:
         while len(self._open) >= MOST_OPEN:

@@ -253,7 +253,8 @@ class Updates:
                 echoed, self.echo = self.replaying or self.echo, False
                 return self._said(item.id, body.parts) if echoed else []
             case ItemCompleted():
-                command = _terminal_block(body.blocks) if self._sent[item.id].terminal else None
+                terminals = (block for block in body.blocks if isinstance(block, TerminalBlock))
+                command = next(terminals, None) if self._sent[item.id].terminal else None
                 return [self._result(item, body) if command is None else self._in_terminal(item, body, command)]
             case _:
                 return []
@@ -408,10 +409,6 @@ def _terminal(id: str) -> TerminalToolCallContent:
 
 def _terminal_output(id: str, text: str) -> dict[str, Any]:
     return {"terminal_output": {"terminal_id": id, "data": clean(coloured(text))}}
-
-
-def _terminal_block(blocks: Sequence[DisplayBlock]) -> TerminalBlock | None:
-    return next((block for block in blocks if isinstance(block, TerminalBlock)), None)
 
 
 def _differs(known: UsageUpdate, usage: UsageUpdate) -> bool:

@@ -82,13 +82,10 @@ def whole_sequences(text: str) -> tuple[str, str]:
 
 def fenced(text: str, language: str = "") -> str:
     """The text as a code block that nothing in it can end."""
-    longest = max((len(run) for run in _runs(text)), default=0)
+    runs = "".join(mark if mark == "`" else " " for mark in text).split()
+    longest = max(map(len, runs), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _runs(text: str) -> list[str]:
-    return [run for run in "".join(mark if mark == "`" else " " for mark in text).split() if run]
 
 
 def arguments_of(call: ToolCallPart) -> dict[str, Any]:
@@ -99,16 +96,12 @@ def arguments_of(call: ToolCallPart) -> dict[str, Any]:
 def clean(value: Any) -> Any:
     """The value without lone surrogates, which are invalid on the wire."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8") if _surrogates(value) else value
+        return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
         return {clean(str(key)): clean(entry) for key, entry in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list):
         return [clean(entry) for entry in cast("list[Any]", value)]
     return value
-
-
-def _surrogates(text: str) -> bool:
-    return not text.isascii() and any(0xD800 <= ord(character) <= 0xDFFF for character in text)
 
 
 def absolute(path: str, cwd: Path) -> str:

@@ -53,7 +53,8 @@ class Accounts:
 
     @property
     def providers(self) -> Sequence[ProviderConfig]:
-        return tuple({**{item.name: item for item in self.custom}, **_others(self.custom)}.values())
+        own = {item.name: item for item in self.custom}
+        return tuple({**own, **known_providers(), **own}.values())
 
     def is_reference(self, name: str) -> bool:
         """Whether a model's name includes its provider, so that no lookup is needed."""
@@ -188,8 +189,3 @@ class Accounts:
 
 def accounts_of(startup: Startup) -> Accounts:
     return Accounts(startup.loaded.settings, startup.environment, KeyStore(startup.paths.config))
-
-
-def _others(custom: Sequence[ProviderConfig]) -> dict[str, ProviderConfig]:
-    taken = {provider.name for provider in custom}
-    return {name: provider for name, provider in known_providers().items() if name not in taken}

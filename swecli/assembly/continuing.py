@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,18 +82,15 @@ def _moved_words(database: Path | None) -> list[str]:
     move. Removed work trees were not moved."""
     if database is None:
         return []
+    query = "SELECT cwd, count(*) FROM sessions WHERE turns > 0 GROUP BY cwd"
     sentences: list[str] = []
     for path in _other_databases(database)[:_EXAMINED_FOLDERS]:
-        for cwd, count in read_database(path, _counts, []):
+        for cwd, count in read_database(path, lambda connection: connection.execute(query).fetchall(), []):
             if cwd and not os.path.isdir(cwd) and not is_in_tree(cwd) and len(sentences) < _NAMED_FOLDERS:
                 many = plural(count, "session")
                 relink = f"swecli sessions relink {shlex.quote(cwd)}"
                 sentences.append(f"{cwd} no longer exists and has {many}; `{relink}` moves them here.")
     return sentences
-
-
-def _counts(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-    return connection.execute("SELECT cwd, count(*) FROM sessions WHERE turns > 0 GROUP BY cwd").fetchall()
 
 
 def not_continued(database: Database, error: Exception) -> StartError:

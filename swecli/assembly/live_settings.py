@@ -90,7 +90,7 @@ def adjustable(options: LaunchOptions, startup: Startup) -> Adjustable:
         context_limits=context_limits(settings),
         advice=(COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
         compaction=compaction_options(settings.context),
-        limits=turn_limits(options, startup),
+        limits=TurnLimits(agent.max_steps, max_tokens=options.max_tokens, max_price=options.max_price),
         offload_threshold=agent.result_offload_threshold,
         process_limit=tools.process_limit,
         command_timeout=tools.command_timeout,
@@ -118,12 +118,6 @@ def read_again(options: LaunchOptions, environment: Mapping[str, str], models: M
         raise ValueError(str(error)) from None
     models.adopt(startup.loaded.settings)
     return adjustable(options, startup)
-
-
-def turn_limits(options: LaunchOptions, startup: Startup) -> TurnLimits:
-    """Caps from flags and settings."""
-    steps = startup.loaded.settings.agent.max_steps
-    return TurnLimits(steps, max_tokens=options.max_tokens, max_price=options.max_price)
 
 
 def subagent_options(settings: SubagentSettings) -> SubagentOptions:

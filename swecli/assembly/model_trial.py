@@ -30,7 +30,9 @@ takes it half a minute on this machine's processor."""
 async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
     """Whether ``provider/name`` answers, and a sentence for the user. Stores nothing."""
     try:
-        client = await asyncio.to_thread(_client, options, ref)
+        client = await asyncio.to_thread(
+            lambda: supply_of(options, startup_of(options, dict(os.environ))).make(ref),
+        )
     except (StartError, ModelUnavailable) as error:
         return False, str(error)
     started = time.monotonic()
@@ -46,10 +48,6 @@ async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
         hint = failed.error.hint if failed.error.kind != "truncated" else ""  # of a test no answer is kept
         return False, f"{ref} did not answer: {said}. {hint}".rstrip()
     return True, f"Connected to {shown_ref(ref)} ({time.monotonic() - started:.1f} s)"
-
-
-def _client(options: LaunchOptions, ref: str) -> ModelClient:
-    return supply_of(options, startup_of(options, dict(os.environ))).make(ref)
 
 
 async def _ask(client: ModelClient) -> Failed | None:

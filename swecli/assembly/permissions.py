@@ -165,7 +165,9 @@ class FolderRules:
         for rule in policy.rules:
             use = uses.get((rule.effect, rule.text), Use(0, None))
             grant = granted.get(rule.text, "") if rule.scope == "grant" else ""
-            origin = _origin(rule) if rule in held else rule.origin or rule.scope
+            origin = rule.origin or rule.scope
+            if rule in held:
+                origin = "this turn" if rule.origin == FOR_THIS_TURN else "this session"
             void = void_reason(rule, policy) or no_effect(rule)
             rows.append(RuleRow(grant, rule.effect, rule.text, rule.scope, origin, use.count, use.last, void))
         return [*rows, *_waiting(startup.pending)]
@@ -229,11 +231,6 @@ def _waiting(pending: Sequence[PendingItem]) -> Iterator[RuleRow]:
 
 _ALLOW = "approval.allow"
 _NOT_ACCEPTED = f"not accepted: swecli permissions accept {_ALLOW}"
-
-
-def _origin(rule: Rule) -> str:
-    """Origin of a rule allowed by an answer."""
-    return "this turn" if rule.origin == FOR_THIS_TURN else "this session"
 
 
 def checked_rule(effect: RuleEffect, text: str) -> Rule:

@@ -200,7 +200,8 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
     notices: list[str] = list(database.problems)
     try:
         session_id, parent = session_to_continue(options, store, notices.append), ""
-        branch = _branch(options.cwd)
+        facts = git_facts(options.cwd)
+        branch = "" if facts is None else facts.branch or ""
         if session_id is None:
             session_id = store.create(str(options.cwd), model, __version__, branch=branch).id
             return Stored(session_id, (), tuple(notices), store)
@@ -218,11 +219,6 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
     except BaseException:
         store.close()
         raise
-
-
-def _branch(cwd: Path) -> str:
-    facts = git_facts(cwd)
-    return "" if facts is None else facts.branch or ""
 
 
 def _history(store: SessionStore, session_id: str, tell: Callable[[str], None]) -> tuple[Before | None, list[Event]]:

@@ -67,7 +67,8 @@ class Windows:
         plain = resolve(None, None)
         learned = self._store.find(host_key(plain.base_url), plain.target.origin.model)
         config = resolve(None, learned) if learned is not None else plain
-        client = HttpModelClient(config, self._dump, self._remember(config))
+        place = refusal_place(config.base_url, config.target.origin.model)
+        client = HttpModelClient(config, self._dump, lambda name: self._refusals.learn(place, name, self._today()))
         # A window set by the user needs no query, unless the server has refused it or has more to say than its window.
         settled = config.info.window_source == "user" and not is_local(config.base_url)
         self._known[client] = _Known(resolve, learned=learned, settled=settled, setting=setting)
@@ -77,10 +78,6 @@ class Windows:
         """Fields that the server at this ``refusal_place`` has refused."""
         names = self._refusals.find(place, self._today())
         return tuple(name for name in names if not name.startswith(PATH_ABSENCE))
-
-    def _remember(self, config: ClientConfig) -> Callable[[str], str]:
-        place = refusal_place(config.base_url, config.target.origin.model)
-        return lambda name: self._refusals.learn(place, name, self._today())
 
     def may_tell(self, client: ModelClient) -> bool:
         known = self._known.get(client)

@@ -261,7 +261,8 @@ def _output_options(group: Group) -> None:
     group.add_argument(
         "-p", "--print", nargs="?", const="", default=None, metavar="TEXT", help="print the answer and exit"
     )
-    group.add_argument("--output-format", choices=_visible(get_args(OutputFormat)), default="text")
+    formats = [name for name in get_args(OutputFormat) if name != "transcript"]  # which belongs to the demonstration
+    group.add_argument("--output-format", choices=formats, default="text")
     group.add_argument("--input-format", choices=get_args(InputFormat), default="text", help="format of standard input")
     group.add_argument(
         "--compact-dry-run",
@@ -350,11 +351,6 @@ def _prompt_options(group: Group) -> None:
         either.add_argument(f"--{name}-file", metavar="FILE")
 
 
-def _visible(formats: Sequence[str]) -> list[str]:
-    """The selectable formats; the transcript belongs to the demonstration."""
-    return [name for name in formats if name != "transcript"]
-
-
 _DIGITS = 18
 """Digits of the largest number as an argument, which fits every place of use."""
 
@@ -397,7 +393,8 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
     if worktree is not None and " " in worktree.strip() and not prompts:  # a message rather than a name
         worktree, prompts = "", [worktree]
     cwd = working_directory(arguments.cwd)
-    _no_directory(prompts, cwd)
+    if len(prompts) == 1 and is_folder(prompts[0], cwd):  # most likely meant as the working directory
+        raise UsageError(f"{prompts[0]} is a directory; to work there: swecli -C {shlex.quote(prompts[0])}")
     return LaunchOptions(
         cwd=cwd,
         add_dirs=tuple(_directory(name, cwd, "--add-dir") for name in arguments.add_dir),
@@ -475,12 +472,6 @@ def _check(arguments: argparse.Namespace) -> None:
 def _one_shot(arguments: argparse.Namespace) -> bool:
     forms = arguments.output_format != "text" or arguments.input_format != "text"
     return arguments.print is not None or forms or arguments.compact_dry_run or arguments.dry_run
-
-
-def _no_directory(prompts: Sequence[str], cwd: Path) -> None:
-    """A folder in place of a message is most likely meant as the working directory."""
-    if len(prompts) == 1 and is_folder(prompts[0], cwd):
-        raise UsageError(f"{prompts[0]} is a directory; to work there: swecli -C {shlex.quote(prompts[0])}")
 
 
 def working_directory(name: str | None) -> Path:

@@ -248,7 +248,9 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
         rest = [*before, *_resumed(rest)]
     elif rest:
         rest = _resumed(rest)
-    streams = _asks_for_stream(arguments)
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    # Every event is printed, as --verbose of another agent requires and asks for.
+    streams = any(word in ("stream-json", "--output-format=stream-json", "--json") for word in options)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
@@ -276,12 +278,6 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
 _SEVERAL = ("--allowedTools", "--disallowedTools")
 """Options that take several arguments, each a rule."""
 _RULE = lazy_pattern(r"[A-Z][A-Za-z]*(?:\(.*\))?|mcp__\S+", re.DOTALL)
-
-
-def _asks_for_stream(arguments: Sequence[str]) -> bool:
-    """Whether every event is printed, as ``--verbose`` of another agent requires and asks for."""
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return any(word in ("stream-json", "--output-format=stream-json", "--json") for word in options)
 
 
 def _first_word(arguments: Sequence[str]) -> int | None:

@@ -324,16 +324,14 @@ async def _tried(servers: McpServers, name: str) -> int:
             return ExitCode.FAILURE
         offered = connection.offered
         lines = [f"{name} works{f' ({offered.title})' if offered.title else ''}: {plural(len(offered.tools), 'tool')}"]
-        lines += [f"  {tool.name}  {_first_line(tool.description)}".rstrip() for tool in offered.tools]
+        for tool in offered.tools:
+            first_line = (tool.description or "").strip().partition("\n")[0]
+            lines.append(f"  {tool.name}  {shorten(first_line, width=100, placeholder='…')}".rstrip())
         lines += [f"  prompt {prompt.name}" for prompt in offered.prompts]
         lines += [f"  resource {resource.uri}" for resource in offered.resources[:20]]
         return print_rows(lines)
     finally:
         await servers.close()
-
-
-def _first_line(text: str | None) -> str:
-    return shorten((text or "").strip().partition("\n")[0], width=100, placeholder="…")
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

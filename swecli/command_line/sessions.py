@@ -56,9 +56,7 @@ def list_sessions(arguments: Sequence[str]) -> int:
     listed = [
         (stored, each)
         for stored in _folders(folder, every=chosen.all)
-        for each in _first(
-            (candidate for candidate in stored.sessions if candidate.turns or candidate.shown), chosen.limit
-        )
+        for each in islice((each for each in stored.sessions if each.turns or each.shown), chosen.limit or None)
     ]
     if chosen.json:
         return print_lines(_json_of(session, open_=session.id in stored.held) for stored, session in listed)
@@ -234,10 +232,6 @@ def relink(arguments: Sequence[str]) -> int:
 
 
 # --- shared parts ----------------------------------------------------------------------------------------------
-
-
-def _first(sessions: Iterable[SessionInfo], limit: int) -> Iterable[SessionInfo]:
-    return islice(sessions, limit) if limit > 0 else sessions
 
 
 def _folders(folder: Path, *, every: bool) -> list[Folder]:

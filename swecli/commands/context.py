@@ -247,6 +247,7 @@ def context_text(view: SessionView, *, automatic: bool = False) -> str:
             lines.append(f"{model.ref} has a window of {window_words(model.window, model.window_source)}.")
         return "\n".join(lines)
     sign = "" if budget.source == "measured" else "~"
+    tokens = PieceEstimator().count(view.scratchpad)
     parts = [
         f"Context {budget.shown}: {sign}{number(budget.used)} of {number(budget.effective)} tokens"
         f" ({_SOURCES[budget.source]})",
@@ -257,15 +258,10 @@ def context_text(view: SessionView, *, automatic: bool = False) -> str:
         conversation_text(view.conversation),
         provider_text(view.conversation),
         prompt_text(view.conversation),
-        _scratchpad(view.scratchpad),
+        f"The scratchpad has about {plural(tokens, 'token')}." if view.scratchpad else "",
         (_BY_ITSELF if automatic else {}).get(budget.level, _LEVELS[budget.level]),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _scratchpad(text: str) -> str:
-    tokens = PieceEstimator().count(text)
-    return f"The scratchpad has about {plural(tokens, 'token')}." if text else ""
 
 
 def rules_text(rules: Sequence[RuleReport]) -> str:

@@ -50,17 +50,14 @@ async def _run_export(session: Session, arguments: str) -> CommandResult:
     except OSError as error:
         return CommandResult.text(f"Cannot create {outside} ({error.strerror or error}). Nothing was written.", "error")
     notes = "".join(f"\n{line}" for line in lost)
+    form = {"markdown": "Markdown", "json": "JSON", "html": "an HTML page"}[place.format]
     return CommandResult.text(
-        f"Exported as {_named(place.format)}: {_written(place.path, session.view.cwd)}. Known keys are masked.{notes}"
+        f"Exported as {form}: {_written(place.path, session.view.cwd)}. Known keys are masked.{notes}"
     )
 
 
 def _written(path: Path, cwd: Path) -> str:
     return f"{shown_path(str(path), cwd)} ({readable_size(path.stat().st_size)})"
-
-
-def _named(name: str) -> str:
-    return {"markdown": "Markdown", "json": "JSON", "html": "an HTML page"}[name]
 
 
 def _export(session: Session, events: Sequence[Event], place: Destination, name: str) -> list[str]:

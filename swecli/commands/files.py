@@ -17,7 +17,7 @@ from swecli.core.checkpoints.generated import USUAL, GeneratedFiles, is_usual, n
 from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.git import repository_of
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
-from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
+from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.text_file import shown_path, typed_path, usable_folder
 from swecli.figures import cut
 from swecli.lazy_pattern import lazy_pattern
@@ -92,7 +92,10 @@ def _without_id(operation: str) -> str:
 def _few_words(done: FilesRestored, cwd: Path) -> str:
     """What was undone or redone, with its one or two files."""
     titles = [_without_id(operation) for operation in done.operations]
-    shown = [f"{shown_path(file.path, cwd)}{_lines_of(file)}" for file in done.files]
+    shown = [
+        f"{shown_path(file.path, cwd)}{f' (+{file.added} -{file.removed})' if file.added or file.removed else ''}"
+        for file in done.files
+    ]
     if done.direction == "redo":
         return f"Changed again: {' and '.join(shown)}"
     if titles and all(title.startswith(_EDITS) for title in titles):
@@ -100,10 +103,6 @@ def _few_words(done: FilesRestored, cwd: Path) -> str:
         return f"Undid the {several} of {' and '.join(shown)}"
     what = "; ".join(f"`{title}`" for title in titles[:3]) or "the change"
     return f"Undid {what}: {', '.join(f'{name} {file.how}' for name, file in zip(shown, done.files, strict=True))}"
-
-
-def _lines_of(file: RestoredFile) -> str:
-    return f" (+{file.added} -{file.removed})" if file.added or file.removed else ""
 
 
 def _staged(files: Sequence[str], cwd: Path) -> TextBlock:

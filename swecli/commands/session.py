@@ -15,7 +15,7 @@ from swecli.commands.context import provider_text
 from swecli.commands.mode import mode_label, mode_meaning
 from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
 from swecli.core.protocol.blocks import MarkdownBlock, TextBlock, TodoBlock
-from swecli.core.protocol.budget import Budget, window_words
+from swecli.core.protocol.budget import window_words
 from swecli.core.protocol.commands import CarryOut, SetMode, Submit
 from swecli.core.protocol.events import SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
@@ -80,17 +80,16 @@ def rules_text(rules: Sequence[RuleFile]) -> str:
     return "; ".join(parts)
 
 
-def _context_words(budget: Budget) -> str:
-    reserved = f"; {number(budget.reserve)} of the window are kept free for the answer" if budget.reserve else ""
-    return f"{budget.shown} of {number(budget.effective)} tokens{reserved}"
-
-
 def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: Sequence[tuple[str, str]] = ()) -> str:
     """``more`` are the rows of the session's companions."""
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # the limit for requests
         size, source = budget.window, budget.window_source
+    context = "not measured yet"
+    if budget:
+        reserved = f"; {number(budget.reserve)} of the window are kept free for the answer" if budget.reserve else ""
+        context = f"{budget.shown} of {number(budget.effective)} tokens{reserved}"
     facts = f", window {window_words(size, source)}" if size else ""
     facts += ", tools as text" if model is not None and not model.tools else ""
 
@@ -113,10 +112,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: S
                 "Mode",
                 f"{mode_label(view.mode, yolo=view.yolo)}: {mode_meaning(view.mode, view.sandbox, yolo=view.yolo)}",
             ),
-            (
-                "Context",
-                _context_words(budget) if budget else "not measured yet",
-            ),
+            ("Context", context),
             ("Provider", provider_text(view.conversation)),
             ("Instructions", ", ".join((*map(near, view.instructions), *new)) or no_instructions(view)),
             ("Rules", rules_text(view.rule_files)),

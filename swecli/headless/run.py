@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from msgspec import Struct, field
 
@@ -410,10 +410,11 @@ async def run(
     of a message is reported."""
     writer = Writer()
     out, err = Output(sys.stdout, writer), Output(sys.stderr, writer)
+    stdin: TextIO | None = sys.stdin  # None if it was closed
     request = Request(
         prompt=options.prompt,
         mentions=options.mentions,
-        commands=_standard_input() if options.input_format == "stream-json" else None,
+        commands=stdin.buffer if stdin is not None and options.input_format == "stream-json" else None,
         approve_all=options.approve_all,
         screens={name: partial(show, options) for name, show in screens.items()},
         large=large,
@@ -424,7 +425,3 @@ async def run(
         stored = ", the session is stored" if session.kept == "all" else ""
         Output(sys.stderr).note(f"swecli: the output was not read in time; the rest is lost{stored}")
     return code
-
-
-def _standard_input() -> BinaryIO | None:
-    return sys.stdin.buffer if sys.stdin is not None else None  # pyright: ignore[reportUnnecessaryComparison]
