@@ -166,13 +166,12 @@ class SettingsFiles:
         now = next((each for each in describe(startup.loaded) if each.name == name), None)
         if now is None:
             return Written(notice, name)
-        layers: dict[FileName, str] = {"user": "user", "local": "local"}
         value: Any = startup.loaded.settings
         for part in now.key:
             value = cast("Any", value[part] if isinstance(value, dict) else getattr(value, part))
         entries = cast("list[object]", given) if isinstance(given, list) else []
         added = bool(entries) and isinstance(value, tuple) and all(entry in value for entry in entries)
-        if now.origin.layer not in (layers[file], "default") and not added:
+        if now.origin.layer not in (file, "default") and not added:
             notice = f"No effect: {now.origin} sets {now.shown}. {notice}"
         elif file == "local" and now.origin.layer == "default" and given is not None:
             notice = f"No effect until you trust this folder. {notice}"
@@ -210,10 +209,6 @@ class SettingsFiles:
         if key[:1] == ("approval",) and isinstance(value, list):
             _check_rules("allow" if key[1] == "allow" else "deny", cast("list[object]", value))
         startup = self._startup()
-        given: dict[str, object] = {}
-        for flag, argument in flags_of(self._options).items():
-            if flag != name:
-                given[flag] = argument
         try:
             load(
                 startup.paths,
@@ -221,7 +216,7 @@ class SettingsFiles:
                 environment=self._environment,
                 trusted=startup.trust.trusts,
                 accepted=startup.trust.accepted,
-                flags=given,
+                flags={flag: given for flag, given in flags_of(self._options).items() if flag != name},
                 tried={key: value},
                 more=self._options.settings,
                 safe=self._options.safe_mode,

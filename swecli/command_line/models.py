@@ -14,7 +14,7 @@ from swecli.assembly.models import supply_of
 from swecli.assembly.startup import flags_of, read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
-from swecli.command_line.standard_streams import complain, is_terminal, print_text
+from swecli.command_line.standard_streams import agrees, complain, is_terminal, print_text
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.llm.remedies import for_shell
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
@@ -82,7 +82,7 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
 
     complete = True
     for name in names:
-        if asks and not _agrees(f"{OFFERS[name]} for {folder}?"):
+        if asks and not agrees(f"{OFFERS[name]} for {folder}?"):
             print_text("Nothing was changed.\n")
             continue
         try:
@@ -96,13 +96,6 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
             )
             raise StartError(text, ExitCode.FAILURE) from error
     return ExitCode.OK if complete else ExitCode.FAILURE
-
-
-def _agrees(question: str) -> bool:
-    """Whether the user answers yes in the terminal; no answer is a no."""
-    sys.stdout.write(f"{question} [y/N] ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def models(arguments: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swecli.command_line.arguments import Parser, UsageError, run_word, working_directory
-from swecli.command_line.standard_streams import complain, is_terminal, print_lines, print_rows, print_text
+from swecli.command_line.standard_streams import agrees, complain, is_terminal, print_lines, print_rows, print_text
 from swecli.core.config.paths import user_paths
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -131,12 +131,9 @@ def _settled(
     elif not is_terminal(sys.stdin) or not is_terminal(sys.stdout):
         complain(f"swecli: nothing was {done}; to allow this content: {command} --allow {digest[:_SHOWN_HASH]}")
         return ExitCode.APPROVAL_NEEDED
-    else:
-        sys.stdout.write("Allow all of this? [y/N] ")
-        sys.stdout.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            print_text(f"Nothing was {done}.\n")
-            return ExitCode.OK
+    elif not agrees("Allow all of this?"):
+        print_text(f"Nothing was {done}.\n")
+        return ExitCode.OK
     store.allow(candidate)
     return print_text(f"{candidate.record.name} was {done}; it counts from the next session on.\n")
 

@@ -139,6 +139,13 @@ def complain(text: str) -> None:
     Output(sys.stderr).note(for_shell(text))
 
 
+def agrees(question: str) -> bool:
+    """Whether the user answers yes in the terminal; no answer is a no."""
+    sys.stdout.write(f"{question} [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def output_failed(error: OutputClosed) -> ExitCode:
     """Report why an answer could not be written, unless the reader closed the output. Returns the exit status."""
     if str(error):

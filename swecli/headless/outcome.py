@@ -216,7 +216,9 @@ class Outcome(Turns):
         if self.signal is not None:
             return self.signal
         if self.shown is not None:
-            return self._of_command(failed=self.shown.failed)
+            if any(denial.asked for denial in self.denials):
+                return ExitCode.APPROVAL_NEEDED
+            return ExitCode.FAILURE if self.shown.failed else ExitCode.OK
         if self.ended is None:
             if self.error_notice is not None:
                 return ExitCode.CONFIG
@@ -235,8 +237,3 @@ class Outcome(Turns):
         if code is ExitCode.OK and self.input_errors:
             return ExitCode.BAD_INPUT
         return code
-
-    def _of_command(self, *, failed: bool) -> ExitCode:
-        if any(denial.asked for denial in self.denials):
-            return ExitCode.APPROVAL_NEEDED
-        return ExitCode.FAILURE if failed else ExitCode.OK
