@@ -35,7 +35,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart, Usage
-from swecli.features.lab.prefix_cache import Framed, blocks_of, provider_tokens
+from swecli.features.lab.prefix_cache import Framed, fixed_blocks, provider_tokens
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, until
 from tests.support.reduced import check_written
@@ -121,7 +121,8 @@ class RandomModel:
         self._number = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        size = sum(map(self._tokens, blocks_of(request)[0]))
+        blocks = (Framed(message.role, part) for message in request.messages for part in message.parts)
+        size = sum(map(self._tokens, (*fixed_blocks(request)[0], *blocks)))
         assert self.info.window is not None
         summary = request.messages[-1].id.startswith("compaction")
         # A summary of the whole conversation may use what is kept for a turn's answer; it goes by its likely size, as

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text, is_list, is_object
-from swecli.core.llm.refused_parts import LISTS, Build, Place, has_thoughts, place_of
+from swecli.core.llm.refused_parts import Build, Place, has_thoughts, items_in, place_of
 from swecli.core.llm.types import ModelRequest
 from swecli.lazy_pattern import lazy_pattern
 
@@ -62,13 +62,9 @@ def _unmarked(value: object) -> object:
     return value
 
 
-def _items(body: JsonObject) -> list[object]:
-    return next((as_list(body[name]) for name in LISTS if name in body), list[object]())
-
-
 def _is_thought(place: Place | None, body: JsonObject) -> bool:
     """Whether a thought, or a part with the signature of one, is at this place of the body."""
-    items = _items(body)
+    items = items_in(body)
     if place is None or place.item >= len(items):
         return False
     item = as_object(items[place.item])
@@ -84,7 +80,7 @@ def _named_item(text: str, body: JsonObject) -> Place | None:
     match = _ITEM_ID.search(text)
     if match is None:
         return None
-    ids = [as_text(as_object(item).get("id")) for item in _items(body)]
+    ids = [as_text(as_object(item).get("id")) for item in items_in(body)]
     return Place(ids.index(match[0])) if match[0] in ids else None
 
 
@@ -93,7 +89,7 @@ def _message_at(place: Place, request: ModelRequest, build: Build) -> int:
     exist at all."""
 
     def there(count: int) -> bool:
-        items = _items(build(replace(request, messages=request.messages[:count], breakpoints=())))
+        items = items_in(build(replace(request, messages=request.messages[:count], breakpoints=())))
         if len(items) <= place.item:
             return False
         return place.index is None or len(as_list(as_object(items[place.item]).get(place.key))) > place.index

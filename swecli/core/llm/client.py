@@ -83,11 +83,8 @@ class HttpModelClient:
         config = self.config
         if not config.info.tells_progress:
             return None
-        fetcher = Fetcher(config.base_url.removesuffix("/v1"), config.headers)
-        try:
+        async with aclosing(Fetcher(config.base_url.removesuffix("/v1"), config.headers)) as fetcher:
             reply = await fetcher.post("/tokenize", {"content": text})
-        finally:
-            await fetcher.close()
         tokens = len(as_list(as_object(reply.value).get("tokens")))
         return tokens if len(text) / MOST_IN_TOKEN <= tokens <= LEAST_IN_TOKEN * len(text) else None
 
@@ -96,11 +93,8 @@ class HttpModelClient:
         config = self.config
         if not config.info.tells_slots:
             return None
-        fetcher = Fetcher(config.base_url.removesuffix("/v1"), config.headers)
-        try:
+        async with aclosing(Fetcher(config.base_url.removesuffix("/v1"), config.headers)) as fetcher:
             slots = as_list((await fetcher.get("/slots")).value)
-        finally:
-            await fetcher.close()
         busy = [as_object(slot).get("is_processing") is True for slot in slots]
         return (sum(busy), len(busy)) if busy else None
 

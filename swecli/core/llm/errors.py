@@ -120,13 +120,11 @@ def innermost_sentence(message: str) -> str:
     sentence = ""
     for layer in layers(wrapped):
         words = [text for key in _WORDS if (text := as_text(layer.get(key))) and _json_in(text) is None]
-        sentence = next((text for text in words if not _is_word(text)), sentence or next(iter(words), ""))
+        sentence = next(
+            (text for text in words if not text.isascii() or " " in text),  # no code such as INVALID_REQUEST_BODY
+            sentence or next(iter(words), ""),
+        )
     return sentence or message
-
-
-def _is_word(text: str) -> bool:
-    """Whether this is a code such as ``INVALID_REQUEST_BODY``, not a sentence."""
-    return text.isascii() and " " not in text
 
 
 def _routed_sentence(value: object) -> str:

@@ -32,8 +32,9 @@ def secret_spans(text: str) -> list[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):  # some letters have two in lower case
         lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
-    spans = [*_blocks(text), *_shapes(text, lowered), *_named(text, lowered), *_said(text, lowered)]
-    spans += _in_places(text, lowered)
+    spans = [*_shapes(text, lowered), *_named(text, lowered), *_said(text, lowered), *_in_places(text, lowered)]
+    if "-----BEGIN " in text:
+        spans += (match.span() for match in _KEY_BLOCK.finditer(text))
     return _merged(spans)
 
 
@@ -55,10 +56,6 @@ _KEY_BLOCK = lazy_pattern(
     r"|(?:(?:\\[nrt]|[\s\d|+:])*[A-Za-z0-9+/=]{16,})*)"
 )
 """A private key with its end; without it, including the lines that look like its text."""
-
-
-def _blocks(text: str) -> Iterator[Span]:
-    return (match.span() for match in _KEY_BLOCK.finditer(text)) if "-----BEGIN " in text else iter(())
 
 
 # --- shapes --------------------------------------------------------------------------------------------------------

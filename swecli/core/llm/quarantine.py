@@ -87,7 +87,8 @@ class Quarantine:
             self._images.update(image.data for image in images)
             self._news += images if len(images) == 1 and error.kind == "bad_request" else []
             self._is_repeated = True
-            return f"The server rejected {named(images)} of this conversation; swecli {_unsent(images)}: {_why(error)}"
+            unsent = f"no longer sends {'it' if len(images) == 1 else 'them'}"
+            return f"The server rejected {named(images)} of this conversation; swecli {unsent}: {error.message[:200]}"
         if error.kind != "bad_request" or error.status not in COMPLAINTS:
             return ""
         refused = parts_at(place, request, build) if place is not None else []
@@ -95,7 +96,7 @@ class Quarantine:
             return ""
         self._parts += refused
         what = " and ".join(dict.fromkeys(name_of(part) for part in refused))
-        return f"The server rejected {what} of this conversation; swecli no longer sends it: {_why(error)}"
+        return f"The server rejected {what} of this conversation; swecli no longer sends it: {error.message[:200]}"
 
     def _strip(self, request: ModelRequest, first: int) -> str:
         """Send no thoughts of these messages, from an invalid one to the end: a gap would make those behind it invalid,
@@ -125,7 +126,9 @@ class Quarantine:
         self._suspects = [image for image in newest_images(request) if image.data not in self._accepted]
         if not self._suspects:
             return ""
-        return f"The server rejected the request; swecli repeats it without {named(self._suspects)}: {_why(error)}"
+        return (
+            f"The server rejected the request; swecli repeats it without {named(self._suspects)}: {error.message[:200]}"
+        )
 
     def settle(self, sent: ModelRequest, *, answered: bool) -> list[str]:
         """Note the end of a request, as sent: suspects were the cause if it was answered without them. Returns the
@@ -201,11 +204,3 @@ def _refused_before(message: Message, host: str) -> tuple[str, ...]:
     if response is None or response.report is None:
         return ()
     return (*response.report.thoughtless, *(response.report.refused if response.origin.host == host else ()))
-
-
-def _unsent(images: Sequence[ImagePart]) -> str:
-    return f"no longer sends {'it' if len(images) == 1 else 'them'}"
-
-
-def _why(error: WireError) -> str:
-    return error.message[:200]

@@ -44,7 +44,7 @@ ARGUMENTS = lazy_pattern(
 _DOUBTFUL = lazy_pattern(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
 """JSON that only some parsers accept: lone surrogates, and numbers beyond 64 bits."""
 _NOT_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")
-LISTS = ("messages", "input", "contents")
+_LISTS = ("messages", "input", "contents")
 
 Build = Callable[[ModelRequest], JsonObject]
 """Builder of a request body."""
@@ -66,6 +66,11 @@ def place_of(text: str) -> Place | None:
     return Place(int(match[1]), match[2] or "", int(match[3]) if match[3] is not None else None)
 
 
+def items_in(body: JsonObject) -> list[object]:
+    """The items of the conversation in a body."""
+    return next((as_list(body[name]) for name in _LISTS if name in body), list[object]())
+
+
 def parts_at(place: Place, request: ModelRequest, build: Build) -> list[Part]:
     """The parts behind the place in the body: without them it would not exist."""
     spots = [(at, end) for at, message in enumerate(request.messages) for end in range(1, len(message.parts) + 1)]
@@ -75,13 +80,13 @@ def parts_at(place: Place, request: ModelRequest, build: Build) -> list[Part]:
             at, end = spots[number]
             last = structs.replace(request.messages[at], parts=request.messages[at].parts[:end])
             body = build(replace(request, messages=(*request.messages[:at], last), breakpoints=()))
-            items = next((as_list(body[name]) for name in LISTS if name in body), ())
+            items = items_in(body)
             return len(items) > item and (index is None or len(as_list(as_object(items[item]).get(key))) > index)
 
         return bisect_left(range(len(spots)), True, key=there)
 
     empty = build(replace(request, messages=(), breakpoints=()))
-    if any(len(as_list(empty.get(name))) > place.item for name in LISTS):
+    if len(items_in(empty)) > place.item:
         return []  # the system prompt
     begin = first(place.item, place.key, place.index)
     end = begin + 1 if place.index is not None else first(place.item + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from functools import cache
 from urllib.parse import quote, urlsplit
 
@@ -34,7 +35,7 @@ from swecli.core.llm.model_listings import (
     ways_of_unknown,
 )
 from swecli.core.llm.providers import known_providers
-from swecli.core.llm.transport import NOT_READY, SECONDS, Fetched, Fetcher
+from swecli.core.llm.transport import NOT_READY, SECONDS, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW
 
 PATIENT_SECONDS = 10.0
@@ -76,11 +77,8 @@ def endpoint_of(config: ClientConfig) -> Endpoint:
 async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList:
     """The models of a server, in its own order. Raises only cancellation."""
     path = _list_path(endpoint.protocol)
-    fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
-    try:
+    async with aclosing(Fetcher(endpoint.base_url, _headers(endpoint), seconds)) as fetcher:
         reply = await fetcher.get(path)
-    finally:
-        await fetcher.close()
     models = read_models(reply.value, path.partition("?")[0])
     return ModelList(models, reply.problem, reply.status)
 
@@ -101,8 +99,7 @@ async def ask_model(
         seconds = PATIENT_SECONDS if is_local(endpoint.base_url) else SECONDS
     if host_of(endpoint.base_url) in _NO_WINDOW_IN_LISTS:
         return None
-    fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
-    try:
+    async with aclosing(Fetcher(endpoint.base_url, _headers(endpoint), seconds)) as fetcher:
         if endpoint.protocol == "ollama-chat":
             shown, running = await asyncio.gather(fetcher.post(SHOW, {"model": model}), fetcher.get(RUNNING))
             return read_ollama(shown.value, running.value, model, ASSUMED_WINDOW)
@@ -112,9 +109,7 @@ async def ask_model(
             return await _ask_by_name(fetcher, f"/v1/models/{quote(model, safe='')}")
         if endpoint.protocol == "gemini-generate":
             return await _ask_by_name(fetcher, f"/models/{quote(model.removeprefix('models/'), safe='')}")
-        return await _ask_list(fetcher, "/models", model)
-    finally:
-        await fetcher.close()
+        return pick(read_models((await fetcher.get("/models")).value, "/models"), model)
 
 
 def _list_path(protocol: str) -> str:
@@ -135,10 +130,6 @@ async def _ask_by_name(fetcher: Fetcher, path: str) -> EndpointModel | None:
     return read_model((await fetcher.get(path)).value, path)
 
 
-async def _ask_list(fetcher: Fetcher, path: str, model: str) -> EndpointModel | None:
-    return pick(read_models((await fetcher.get(path)).value, path), model)
-
-
 OTHERS_SECONDS = 1.0
 """Time limit for the other requests to such a server if its list has told the window."""
 _MISSING = (400, 404, 405, 501)
@@ -155,7 +146,8 @@ async def _ask_local(
     describes the model. An unknown program is asked in the ways that its list suggests."""
     asked = 1
     if listing is None:
-        reply = await _fetched(endpoint, LIST, seconds)
+        async with aclosing(Fetcher(endpoint.root, endpoint.headers, seconds)) as fetcher:
+            reply = await fetcher.get(LIST)
         listing = read_models(reply.value, LIST)
         if reply.status in _LATER or not listing:
             return None  # its model is loading, or this is no model server
@@ -165,24 +157,14 @@ async def _ask_local(
     owner = owner_of(listing)
     is_sized = listed is not None and listed.window is not None
     ways = PROGRAMS[owner].ways if owner else () if is_sized else ways_of_unknown(listing)
-    fetcher = Fetcher(endpoint.root, endpoint.headers, min(seconds, OTHERS_SECONDS) if is_sized else seconds)
+    most = min(seconds, OTHERS_SECONDS) if is_sized else seconds
     described: EndpointModel | None = None
-    try:
+    async with aclosing(Fetcher(endpoint.root, endpoint.headers, most)) as fetcher:
         for way in [way for way in ways if way not in absent][: MOST_REQUESTS - asked]:
             described = described or await _ask_in_way(fetcher, way, model, absent)
-    finally:
-        await fetcher.close()
     answering = listed.id if listed is not None and pick((listed,), model) is None else ""
     described = merge((described, listed))
     return replace(described, server=owner, answering=answering) if described is not None else None
-
-
-async def _fetched(endpoint: Endpoint, path: str, seconds: float) -> Fetched:
-    fetcher = Fetcher(endpoint.root, endpoint.headers, seconds)
-    try:
-        return await fetcher.get(path)
-    finally:
-        await fetcher.close()
 
 
 async def _ask_in_way(fetcher: Fetcher, way: str, model: str, absent: set[str]) -> EndpointModel | None:
@@ -260,8 +242,7 @@ async def _accepts(port: int, seconds: float) -> bool:
 async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None:
     """Ask for the list of models, and once more only a program that is known to tell more elsewhere."""
     base_url = f"http://{HOST}:{port}{urlsplit(known_providers()[provider].base_url).path}"
-    fetcher = Fetcher(base_url.removesuffix("/v1"), seconds=seconds)
-    try:
+    async with aclosing(Fetcher(base_url.removesuffix("/v1"), seconds=seconds)) as fetcher:
         path = TAGS if provider == "ollama" else LIST
         reply = await fetcher.get(path)
         if not _is_listing(reply.value, provider):
@@ -279,8 +260,6 @@ async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None
         known = [merge((pick(described, model.id), model)) for model in models]
         both = [replace(model, server=owner) if owner else model for model in known if model is not None]
         return LocalServer(provider, base_url, tuple(sorted(both, key=lambda item: item.window is None)))
-    finally:
-        await fetcher.close()
 
 
 def _is_listing(value: object, provider: str) -> bool:

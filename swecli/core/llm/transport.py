@@ -484,7 +484,7 @@ class Fetcher:
     async def post(self, path: str, body: object) -> Fetched:
         return await self._fetch(path, compact(body).encode("utf-8", "replace"))
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         await self._transport.close()
 
     async def _fetch(self, path: str, body: bytes | None) -> Fetched:

@@ -65,12 +65,9 @@ def bm25(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float
     """A score per document; 0 if it contains no word of the query."""
     counts = [Counter(document) for document in documents]
     usual = sum(map(len, documents)) / len(documents) if documents else 0.0
-    rarity = {word: _rarity(sum(word in count for count in counts), len(counts)) for word in set(query)}
+    holding = {word: sum(word in count for count in counts) for word in set(query)}
+    rarity = {word: math.log(1 + (len(counts) - held + 0.5) / (held + 0.5)) for word, held in holding.items()}
     return [_score(rarity, count, len(document), usual) for count, document in zip(counts, documents, strict=True)]
-
-
-def _rarity(holding: int, number: int) -> float:
-    return math.log(1 + (number - holding + 0.5) / (holding + 0.5))
 
 
 def _score(rarity: dict[str, float], count: Counter[str], length: int, usual: float) -> float:

@@ -72,7 +72,8 @@ class Playbook:
         made = replace(bullet or Bullet("", section, content), id=self._free(section, content), section=section)
         made.content = content
         self.put(made)
-        self._bound(made)
+        if made.live:
+            self.bound(made)
         return made
 
     def add_strategy(self, category: str, content: str) -> Bullet:
@@ -184,10 +185,6 @@ class Playbook:
         if len(self._bullets) > min(MOST_ARCHIVED, MOST_DELETED) + SLACK:
             self._let_go("archived", MOST_ARCHIVED)
             self._let_go("deleted", MOST_DELETED)
-
-    def _bound(self, newest: Bullet) -> None:
-        if newest.live:
-            self.bound(newest)
 
     def _archive(self, bullets: list[Bullet], most: int, newest: Bullet | None) -> None:
         spare = len(bullets) - most
@@ -302,7 +299,8 @@ def taken_in(playbook: Playbook, bullet: Bullet) -> None:
     same = playbook.with_key(bullet_key(bullet))
     if same is not None:
         joined = merged(same, bullet)
-        playbook.put(replace(joined, id=same.id, extra=_with_hash(joined, bullet_key(same))))
+        extra = {**joined.extra, "hash": bullet_key(same)} if joined.status == "deleted" else joined.extra
+        playbook.put(replace(joined, id=same.id, extra=extra))
         return
     there = playbook.get_bullet(bullet.id)
     if there is not None and (there.status == "deleted") == (bullet.status == "deleted"):
@@ -315,10 +313,6 @@ def taken_in(playbook: Playbook, bullet: Bullet) -> None:
         playbook.put(deleted if bullet_key(deleted) == other.key else other)
         return
     playbook.put(bullet)
-
-
-def _with_hash(bullet: Bullet, key: str) -> dict[str, Any]:
-    return {**bullet.extra, "hash": key} if bullet.status == "deleted" else bullet.extra
 
 
 def deleted(bullet: Bullet, now: float) -> Bullet:

@@ -4,7 +4,7 @@ Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatch
 from typing import Final
 
@@ -45,21 +45,17 @@ def for_message(
         return []
     scores = bm25(query, [_document(bullet) for bullet in live])
     asked = set(query)
+    floor = FLOOR * min(1.0, len(live) / 20)  # with few bullets words are less rare, so scores are low
     ranked: list[tuple[int, float, tuple[float, float, str], Bullet]] = []
     for bullet, score in zip(live, scores, strict=True):
         set_off = triggered(bullet, message, paths)
         shared = asked & set(_document(bullet))
         keyed = asked & {stem for word in bullet.trigger.keywords for stem in words(word)}
-        fits = len(shared) >= LEAST_WORDS and score >= FLOOR * _share(live)
+        fits = len(shared) >= LEAST_WORDS and score >= floor
         on_topic = bool(keyed) and (len(keyed) >= LEAST_WORDS or len(keyed) >= 0.5 * len(asked))
         if set_off or fits or on_topic:
             ranked.append((0 if set_off else 1, -score, rank(bullet), bullet))
     return [bullet for *_, bullet in sorted(ranked, key=lambda entry: entry[:3])]
-
-
-def _share(live: Sequence[Bullet]) -> float:
-    """Correction for few bullets, where word rarity and therefore scores are low."""
-    return min(1.0, len(live) / 20)
 
 
 def _document(bullet: Bullet) -> list[str]:
@@ -93,7 +89,8 @@ def for_failure(bullets: Iterable[Bullet], command: str, output: str, path: str 
             continue
         trigger = bullet.trigger
         named = bool(command) and any(begins(command, known) for known in trigger.commands)
-        by_error = bool(command) and _same_error(error, trigger.errors) and _may_help(bullet, command)
+        same_error = bool(error) and error.casefold() in map(str.casefold, trigger.errors)
+        by_error = bool(command) and same_error and _may_help(bullet, command)
         by_path = not command and bool(path) and any(fnmatch(path, glob) for glob in trigger.paths)
         if not (named or by_error or by_path):
             continue
@@ -103,10 +100,6 @@ def for_failure(bullets: Iterable[Bullet], command: str, output: str, path: str 
         ):
             ranked.append((priority, rank(bullet), bullet))
     return [bullet for *_, bullet in sorted(ranked, key=lambda entry: entry[:2])][:MOST_WITH_FAILURE]
-
-
-def _same_error(error: str, known: Sequence[str]) -> bool:
-    return bool(error) and any(error.casefold() == known_error.casefold() for known_error in known)
 
 
 def _may_help(bullet: Bullet, command: str) -> bool:

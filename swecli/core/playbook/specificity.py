@@ -6,7 +6,6 @@ libraries. A command of a common program weighs as much as its targets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -111,7 +110,7 @@ def weight_of_code(code: str) -> int:
     """Weight of a text between code marks."""
     if is_common(code):
         return 0
-    pieces = list(_pieces(code))
+    pieces = [stripped for piece in _SPLIT.split(code) if (stripped := piece.rstrip(".,:;"))]
     best = max(map(weight_of_piece, pieces), default=0)
     for form, weight in ((_TARGET, NAME), (_SET, NAME), (_ASSIGNED, HARD)):
         if (match := form.search(code)) and not (is_common(match[1]) or _stands_for_any(match[1])):
@@ -119,10 +118,6 @@ def weight_of_code(code: str) -> int:
     if best or (len(pieces) > 1 and is_common(pieces[0])):
         return best
     return MILD if any(len(word) > 2 and word[0].isalpha() and not word.isupper() for word in pieces) else 0
-
-
-def _pieces(code: str) -> Iterator[str]:
-    return (piece.rstrip(".,:;") for piece in _SPLIT.split(code) if piece.rstrip(".,:;"))
 
 
 _TARGET: Final = lazy_pattern(

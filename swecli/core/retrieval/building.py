@@ -93,7 +93,10 @@ def history_of(commits: Iterable[Commit], present: Iterable[str]) -> History:
             counts = message_words.setdefault(path, Counter())
             for word in words:
                 counts[word] += 1
-    together = {path: _strongest(others) for path, others in pairs.items()}
+    together = {
+        path: dict(sorted(others.items(), key=lambda pair: (-pair[1], pair[0]))[:_TOGETHER])
+        for path, others in pairs.items()
+    }
     frequent = {path: dict(counts.most_common(_MAX_WORDS)) for path, counts in message_words.items()}
     return History(together, {path: value**0.5 for path, value in churn.items()}, frequent, changes, head)
 
@@ -107,10 +110,6 @@ def _bind(pairs: dict[str, dict[str, float]], paths: Sequence[str], age: int) ->
         for other in paths:
             if other != path:
                 others[other] = others.get(other, 0.0) + weight
-
-
-def _strongest(others: Mapping[str, float]) -> dict[str, float]:
-    return dict(sorted(others.items(), key=lambda pair: (-pair[1], pair[0]))[:_TOGETHER])
 
 
 # --- the index ----------------------------------------------------------------------------------------------

@@ -103,7 +103,10 @@ class Project:
     def __init__(self, root: Path) -> None:
         scan = self.scan = Scan(root)
         known = ecosystems()
-        data = {path: _decoded(path, scan.text(path)) for path, _, _ in known.manifests}
+        data = {
+            path: parsed(tomllib.loads if path.endswith(".toml") else json.loads, scan.text(path))
+            for path, _, _ in known.manifests
+        }
         self.languages = _written_in(scan)
         present = [(language, _tests(scan, language)) for language in _present(scan, self.languages)]
         own_languages = [pair for pair in present if _is_own(pair[0], self.languages)]
@@ -262,10 +265,6 @@ def _words(command: str) -> list[str]:
 
 _Data = Mapping[str, JsonObject]
 """Content of the manifests, by file."""
-
-
-def _decoded(path: str, text: str) -> JsonObject:
-    return parsed(tomllib.loads if path.endswith(".toml") else json.loads, text)
 
 
 class _Tasks(Struct, frozen=True):

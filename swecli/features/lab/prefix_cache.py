@@ -202,16 +202,6 @@ def fixed_blocks(request: ModelRequest) -> tuple[list[object], list[int]]:
     return blocks, marks
 
 
-def blocks_of(request: ModelRequest) -> tuple[list[object], list[int]]:
-    """The content blocks of a request in the order of the cache, and the indexes of those with a breakpoint."""
-    blocks, marks = fixed_blocks(request)
-    for index, message in enumerate(request.messages):
-        blocks.extend(Framed(message.role, part, number == 0) for number, part in enumerate(message.parts))
-        if index in request.breakpoints and message.parts:
-            marks.append(len(blocks) - 1)
-    return blocks, marks
-
-
 def _key(block: object) -> Hashable:
     try:
         hash(block)

@@ -41,7 +41,10 @@ async def _run(session: Session, arguments: str) -> CommandResult:
         case "":
             return await _listed(session)
         case "undo":
-            return await _undone(session)
+            try:
+                return CommandResult.text(await _of(session).undo())
+            except NotesError as error:
+                return CommandResult.text(str(error), "error")
         case "on":
             return CommandResult.text(await _of(session).turn_on())
         case "edit" if path:
@@ -98,13 +101,6 @@ async def _listed(session: Session) -> CommandResult:
 def _row(file: MemoryFile) -> tuple[str, str, str]:
     changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.modified))
     return file.place.path, readable_size(file.size) if file.text is not None else "no text, or too large", changed
-
-
-async def _undone(session: Session) -> CommandResult:
-    try:
-        return CommandResult.text(await _of(session).undo())
-    except NotesError as error:
-        return CommandResult.text(str(error), "error")
 
 
 async def _shown(session: Session, path: str) -> CommandResult:

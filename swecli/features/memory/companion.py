@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,7 +18,6 @@ from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import MEMORY
-from swecli.core.protocol.context_events import PromptPart
 from swecli.core.protocol.events import MemoryLoaded, Notice
 from swecli.features.memory.note_lines import notes_lines
 from swecli.features.memory.places import NOTES, MemoryFile, MemoryPlaces
@@ -132,22 +131,17 @@ class SessionMemory(Companion):
     async def _differences(self, earlier: Prompt | None) -> Sequence[Statement]:
         before = {part.name: part for part in earlier.sources if part.source == MEMORY} if earlier is not None else {}
         present = {part.name: part for part in self._context.texts.memory.sources} if earlier is not None else {}
-        changed = {name for name, part in present.items() if before.get(name) != part and not self._wrote(part)}
-        files = await self._files(changed) if changed else ()
+        written = {change.after for change in self._recorder.ledger.changes}  # by the model itself too
+        changed = {name for name, part in present.items() if before.get(name) != part and part.digest not in written}
+        places, most = self.options.places, self.options.max_file_bytes
+        files = await asyncio.to_thread(places.files, most) if changed else ()
+        files = [file for file in files if file.place.path in changed]
         told = [topic.removeprefix(MEMORY_NEWS) for topic in self._notes.topics(MEMORY_NEWS)]
         removed = [name for name in (*before, *told) if name not in present and not self._removed(name)]
         return (
             *memory_news(files, dict.fromkeys(removed), self.options.tokens),
             *(_as_before(name) for name in told if name in present and name not in changed),
         )
-
-    async def _files(self, names: Collection[str]) -> Sequence[MemoryFile]:
-        files = await asyncio.to_thread(self.options.places.files, self.options.max_file_bytes)
-        return [file for file in files if file.place.path in names]
-
-    def _wrote(self, part: PromptPart) -> bool:
-        """Whether the model wrote this text itself in this session."""
-        return any(change.after == part.digest for change in self._recorder.ledger.changes)
 
     def _removed(self, name: str) -> bool:
         """Whether the model removed this memory itself."""

@@ -32,7 +32,7 @@ def notes_lines(
         return {}
 
     def line(text: str, longest: int = LONGEST_LINE) -> str:
-        return _one_line(cover(text), longest)
+        return cut(printable_line(cover(text).replace("<!--", "").replace("-->", "")).lstrip("#> "), longest)
 
     requests = {turn: request for turn, request in log.requests.items() if request.holds(left)}
     asked = requests.get(first) or next(iter(requests.values()), None)
@@ -74,10 +74,6 @@ def _file_line(path: str, file: ModifiedFile, request: Said | None, cwd: Path, l
 def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:
     error = next(iter(error_lines(result_text(record), 1)), "")
     return line(f"- [ ] `{command}` exits with status {record.exit_status}{f': {error}' if error else ''}")
-
-
-def _one_line(text: str, longest: int) -> str:
-    return cut(printable_line(text.replace("<!--", "").replace("-->", "")).lstrip("#> "), longest)
 
 
 def _time(at: float) -> str:

@@ -152,7 +152,7 @@ def bullet_details(shown: ShownBullet) -> TextBlock:
                 (bullet.id, bullet.content),
                 ("Kind", f"{bullet.type}, in {bullet.section}"),
                 ("State", f"{state_of(shown)}{f': {shown.stale}' if shown.stale else ''}"),
-                ("Learned", _day(bullet.created_at)),
+                ("Learned", f"{datetime.fromtimestamp(bullet.created_at):%Y-%m-%d %H:%M}" if bullet.created_at else ""),
                 ("Evidence", evidence or "none; added by hand"),
                 ("Shown when", _when(trigger.commands, trigger.errors, trigger.paths, trigger.keywords)),
                 (
@@ -164,10 +164,6 @@ def bullet_details(shown: ShownBullet) -> TextBlock:
             )
         )
     )
-
-
-def _day(time: float) -> str:
-    return f"{datetime.fromtimestamp(time):%Y-%m-%d %H:%M}" if time else ""
 
 
 def _when(commands: tuple[str, ...], errors: tuple[str, ...], paths: tuple[str, ...], keywords: tuple[str, ...]) -> str:

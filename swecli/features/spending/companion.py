@@ -91,11 +91,11 @@ class SpendingGate(CallCompanion):
         }
         if daily:
             spent["day"] = await self._day.spent(now, total)
-        limits: dict[Span, Amount] = {span: self._open(span, amount) for span, amount in self._limits.items()}
+        limits: dict[Span, Amount] = {
+            span: Amount(None, amount.tokens) if (span, "dollars") in self._accepted else amount
+            for span, amount in self._limits.items()
+        }
         return crossing(limits, spent, following)
-
-    def _open(self, span: Span, amount: Amount) -> Amount:
-        return Amount(None, amount.tokens) if (span, "dollars") in self._accepted else amount
 
     def _keep(self, words: str) -> None:
         """Queue the text that the user wrote in place of a choice. It is meant for the model but approves no cost, so

@@ -24,7 +24,6 @@ from swecli.core.protocol.events import (
     AgentEnded,
     AgentStarted,
     Event,
-    Mode,
     ModeChanged,
     RuleRevoked,
     TurnOutcome,
@@ -262,20 +261,16 @@ class Subagents(Companion):
     def watch(self, event: Event) -> None:
         match event.body:
             case ModeChanged(mode=mode, reason=reason) if reason == CHOSEN:
-                self._follow(mode)
+                for run in self._runs.values():
+                    if run.inner is not None:
+                        run.inner.send(SetMode(run.profile.mode_in(mode)))
+                    run.services = in_mode(run.services, run.profile.mode_in(mode))
             case RuleRevoked(rule=rule):
                 for run in self._runs.values():
                     if run.inner is not None:
                         run.inner.send(RevokeRule(rule))
             case _:
                 pass
-
-    def _follow(self, mode: Mode) -> None:
-        """Adopt a changed mode of the session."""
-        for run in self._runs.values():
-            if run.inner is not None:
-                run.inner.send(SetMode(run.profile.mode_in(mode)))
-            run.services = in_mode(run.services, run.profile.mode_in(mode))
 
     async def stay(self, answer: Message) -> bool:
         """Wait for background subagents if the user can't send another message. True if they have reported."""

@@ -50,7 +50,8 @@ def _alone(message: Message, target: Target) -> list[JsonObject]:
     if message.role == "tool":
         return _results(message)
     if message.role == "user":
-        return [_with_images({"role": "user", "content": message.text}, _images(message))]
+        images = [part.data for part in message.parts if isinstance(part, ImagePart)]
+        return [_with_images({"role": "user", "content": message.text}, images)]
     assistant = _assistant(message, target)
     return [assistant] if assistant else []
 
@@ -95,10 +96,6 @@ def _assistant(message: Message, target: Target) -> JsonObject | None:
     if calls:
         out["tool_calls"] = calls
     return out
-
-
-def _images(message: Message) -> list[str]:
-    return [part.data for part in message.parts if isinstance(part, ImagePart)]
 
 
 def _with_images(out: JsonObject, images: list[str]) -> JsonObject:

@@ -134,8 +134,9 @@ def _messages(request: ModelRequest, target: Target, alone: Sequence[_Alone]) ->
             out.append({"role": "user", "content": _user_content(message, True)})
         else:
             out.extend(made.messages)
-            if index in marks and dialect.cache_results and made.messages:
-                _mark(out, message.text or as_text(out[-1]["content"]))
+            is_marked = index in marks and dialect.cache_results and made.messages
+            if is_marked and (text := message.text or as_text(out[-1]["content"])):
+                out[-1] = {**out[-1], "content": [_text_part(text, True)]}
         attached += made.attached
         if message.role == "tool" and (attached or dialect.assistant_after_tool):
             following = messages[index + 1].role if index + 1 < len(messages) else ""
@@ -146,12 +147,6 @@ def _messages(request: ModelRequest, target: Target, alone: Sequence[_Alone]) ->
             if following == "user":
                 out += _apart(target)
     return _merged(out) if dialect.merge_roles or dialect.system_role == "user" else out
-
-
-def _mark(out: list[JsonObject], text: str) -> None:
-    """Set a breakpoint at the end of the newest message, which has this text."""
-    if text:
-        out[-1] = {**out[-1], "content": [_text_part(text, True)]}
 
 
 def _apart(target: Target) -> list[JsonObject]:
@@ -192,18 +187,12 @@ def _text_part(text: str, marked: bool = False) -> JsonObject:
     return {**part, "cache_control": {"type": "ephemeral"}} if marked else part
 
 
-def _image_part(image: ImagePart) -> JsonObject:
-    return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{image.data}"}}
-
-
-def _document_part(document: DocumentPart) -> JsonObject:
-    """https://developers.openai.com/api/docs/guides/file-inputs: data needs a name."""
-    file = {"filename": document.name or "document.pdf", "file_data": f"data:{PDF};base64,{document.data}"}
-    return {"type": "file", "file": file}
-
-
 def _attached(part: ImagePart | DocumentPart) -> JsonObject:
-    return _image_part(part) if isinstance(part, ImagePart) else _document_part(part)
+    """https://developers.openai.com/api/docs/guides/file-inputs: the data of a file needs a name."""
+    if isinstance(part, ImagePart):
+        return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{part.data}"}}
+    file = {"filename": part.name or "document.pdf", "file_data": f"data:{PDF};base64,{part.data}"}
+    return {"type": "file", "file": file}
 
 
 def _user_content(message: Message, marked: bool) -> str | list[JsonObject]:

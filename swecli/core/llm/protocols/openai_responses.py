@@ -403,7 +403,8 @@ class ResponsesDecoder(Decoder):
     def on_message(self, message: JsonObject, name: str) -> bool:
         kind = as_text(message.get("type")) or name
         if message.get("object") == "response":
-            self._whole(message)
+            self.answer.start(as_text(message.get("model")), as_text(message.get("id")))
+            self._finish(message, f"response.{as_text(message.get('status')) or 'completed'}")
             return True
         if not kind.startswith("response."):
             return kind == "error"
@@ -428,7 +429,10 @@ class ResponsesDecoder(Decoder):
         elif kind in ("response.output_text.done", "response.refusal.done"):
             refusal = kind == "response.refusal.done"
             whole = as_text(message.get("refusal" if refusal else "text"))
-            self._whole_text(self._item(index, "message"), whole, as_int(message.get("content_index")), refusal)
+            item = self._item(index, "message")
+            if whole and not item.done:
+                spot = (as_int(message.get("content_index")) or 0, refusal)
+                self._settle_text(item, {**item.streamed, spot: whole}, refusal)
         return True
 
     def _report(self, response: JsonObject) -> None:
@@ -521,11 +525,6 @@ class ResponsesDecoder(Decoder):
                 draft = self.answer.add(TextDraft(refusal=refusal))
                 item.drafts.append(draft)
         self.answer.text(text, draft if isinstance(draft, TextDraft) else None)
-
-    def _whole_text(self, item: _Item, whole: str, position: int | None, refusal: bool) -> None:
-        if whole and not item.done:
-            spot = (position or 0, refusal)
-            self._settle_text(item, {**item.streamed, spot: whole}, refusal)
 
     def _settle_text(self, item: _Item, texts: dict[tuple[int, bool], str], refusal: bool) -> None:
         """Apply the finished text: missing parts of the deltas are added, differing ones replaced."""
@@ -635,10 +634,6 @@ class ResponsesDecoder(Decoder):
         self._arguments(item, json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else as_text(given))
         call.data = {"call": {key: final[key] for key in ("id", "status") if final.get(key) is not None}}
         self.answer.close_call(call)
-
-    def _whole(self, response: JsonObject) -> None:
-        self.answer.start(as_text(response.get("model")), as_text(response.get("id")))
-        self._finish(response, f"response.{as_text(response.get('status')) or 'completed'}")
 
     def _finish(self, response: JsonObject, kind: str) -> None:
         output = [as_object(final) for final in as_list(response.get("output"))]
