@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 ThinkTags = Literal["keep", "split", "opened"]
@@ -101,14 +102,9 @@ class ThinkSplitter:
         return True
 
     def _reasoning(self) -> str:
-        ends = [(at, end) for end in self._ends if (at := self._held.find(end)) >= 0]
-        if ends:
-            at, end = min(ends)
-            reasoning, self._held = self._held[:at], self._held[at + len(end) :]
+        reasoning, end, self._held = _until(self._held, self._ends)
+        if end:
             self._state = "gap"
-            return reasoning
-        cut = len(self._held) - max(_overlap(self._held, end) for end in self._ends)
-        reasoning, self._held = self._held[:cut], self._held[cut:]
         return reasoning
 
 
@@ -165,15 +161,22 @@ class ChannelSplitter:
 
     def _body(self) -> str:
         """The certain text of the running message."""
-        stops = [(at, stop) for stop in _STOPS if self._state != "rest" and (at := self._held.find(stop)) >= 0]
-        if stops:
-            at, stop = min(stops)
-            piece, self._held = self._held[:at], self._held[at:].removeprefix("" if stop == "<|start|>" else stop)
+        piece, stop, self._held = _until(self._held, () if self._state == "rest" else _STOPS)
+        if stop:
             self._state = "header"
-            return piece
-        cut = len(self._held) - max(_overlap(self._held, stop) for stop in _STOPS) * (self._state != "rest")
-        piece, self._held = self._held[:cut], self._held[cut:]
+            self._held = stop + self._held if stop == "<|start|>" else self._held
         return piece
+
+
+def _until(text: str, marks: Collection[str]) -> tuple[str, str, str]:
+    """The text before the first of the marks, that mark, and the rest; without a mark the certain text, nothing, and
+    what may be the beginning of one."""
+    places = [(at, mark) for mark in marks if (at := text.find(mark)) >= 0]
+    if places:
+        at, mark = min(places)
+        return text[:at], mark, text[at + len(mark) :]
+    cut = len(text) - max((_overlap(text, mark) for mark in marks), default=0)
+    return text[:cut], "", text[cut:]
 
 
 def _overlap(text: str, tag: str) -> int:
