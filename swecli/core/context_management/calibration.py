@@ -7,9 +7,7 @@ one); later messages get the average of these.
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
@@ -20,10 +18,10 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.atomic_text import alone_in, make_private, put_aside, write_whole
 from swecli.core.context_management.counter import MESSAGE_OVERHEAD, MessageSize
 from swecli.core.context_management.kind_ratios import KindRatios
-from swecli.core.llm.json_values import JsonObject, as_object, as_text, parse_object
+from swecli.core.llm.json_values import JsonObject, as_object, as_text
+from swecli.core.llm.learned_file import LearnedFile
 from swecli.core.protocol.budget import REASONING
 from swecli.core.protocol.messages import Usage
 
@@ -525,20 +523,16 @@ def _clamp(ratio: float) -> float:
 
 
 _MAX_MODELS = 300
-_MAX_BYTES = 1_000_000
-_VERSION = 1
-_UNIT = "o200k_base"
 
 
 class LearnedRatios:
     """Ratios in a file. Nothing here raises: unsaved ratios are learned again.
 
-    ``tell`` gets a sentence for the user, in any thread, if the file can't be used. Every call reads the file again, so
-    concurrent sessions share what they learn.
+    ``tell`` gets a sentence for the user, in any thread, if the file can't be used.
     """
 
     def __init__(self, path: Path, today: Callable[[], date] = date.today) -> None:
-        self._path = path
+        self._file = LearnedFile(path, "models", {"version": 1, "unit": "o200k_base"})
         self._today = today
         self._told = False
         self.tell: Callable[[str], None] = lambda _text: None
@@ -546,7 +540,7 @@ class LearnedRatios:
     def known(self, model: str) -> Learned:
         """The ratio for ``provider/name``: from its own sessions, else from sessions of the same name at another
         provider, else from its family."""
-        models = self._read()
+        models = self._file.read()
         name = model.rpartition("/")[2]
         others = sorted(
             (other for other in models if other.rpartition("/")[2] == name),
@@ -567,45 +561,20 @@ class LearnedRatios:
         if learned.fixed_ratio is not None:
             entry["fixed_ratio"] = round(learned.fixed_ratio, 4)
         try:
-            make_private(self._path.parent)
-            with alone_in(self._path.parent):
-                aside = self._put_aside_if_broken()
-                self._write(_newest({**self._read(), model: entry}))
+            with self._file.alone():
+                aside = self._file.put_aside_if_damaged()
+                self._file.write(_newest({**self._file.read(), model: entry}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            self._report_once(f"Could not save the token ratio of {model} to {self._path}: {reason}.")
+            self._report_once(f"Could not save the token ratio of {model} to {self._file.path}: {reason}.")
             return
         if aside is not None:
-            self._report_once(f"{self._path} was damaged; it was kept as {aside}.")
+            self._report_once(f"{self._file.path} was damaged; it was kept as {aside}.")
 
     def _report_once(self, text: str) -> None:
         if not self._told:
             self._told = True
             self.tell(text)
-
-    def _read(self) -> JsonObject:
-        data = self._data()
-        return as_object(data.get("models")) if data is not None else {}
-
-    def _data(self) -> JsonObject | None:
-        """The file's content; None if it is missing or of another format."""
-        try:
-            with self._path.open("rb") as file:
-                data = parse_object(file.read(_MAX_BYTES + 1).decode("utf-8", "replace"))
-        except OSError:
-            return None
-        ours = data is not None and data.get("version") == _VERSION and data.get("unit") == _UNIT
-        return data if ours else None
-
-    def _put_aside_if_broken(self) -> Path | None:
-        """Rename a file of another format so that nothing is lost; returns the new path."""
-        if not os.path.exists(self._path) or self._data() is not None:
-            return None
-        return put_aside(self._path)
-
-    def _write(self, models: JsonObject) -> None:
-        data = {"version": _VERSION, "unit": _UNIT, "models": models}
-        write_whole(self._path, json.dumps(data, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 
 
 def _learned(entry: JsonObject) -> Learned | None:

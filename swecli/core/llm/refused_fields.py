@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -11,11 +10,11 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from swecli.core.atomic_text import alone_in, make_private, write_whole
 from swecli.core.llm.addresses import host_of
 from swecli.core.llm.capabilities import WITHOUT, is_vendors
 from swecli.core.llm.errors import COMPLAINTS, WireError
-from swecli.core.llm.json_values import JsonObject, as_object, as_text, compact, parse_object
+from swecli.core.llm.json_values import as_object, as_text, compact
+from swecli.core.llm.learned_file import LearnedFile
 from swecli.core.llm.protocols.base import Target, WireRequest
 from swecli.lazy_pattern import lazy_pattern
 
@@ -90,22 +89,20 @@ def refusal_place(base_url: str, model: str) -> str:
 
 KEPT_DAYS = 30
 """Days after which a server may be asked again: it may have learned the field."""
-_MAX_BYTES = 1_000_000
 _MAX_HOSTS = 500
 _MAX_IMAGES = 100
 """Images of one server."""
-_VERSION = 1
 
 
 class RefusedFields:
     """The file of refused fields by host. Nothing here raises: what can't be stored is learned again from the next
-    error. Every call rereads the file, so that parallel sessions share what they learn."""
+    error."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._file = LearnedFile(path, "hosts", {"version": 1})
 
     def find(self, host: str, today: date) -> tuple[str, ...]:
-        fields = as_object(self._read().get(host))
+        fields = as_object(self._file.read().get(host))
         oldest = (today - timedelta(days=KEPT_DAYS)).isoformat()
         others = (name for name in fields if name.startswith((IMAGE_REFUSAL, TOOLS_REFUSAL, PATH_ABSENCE)))
         return tuple(name for name in (*FIELDS, *others) if as_text(fields.get(name)) >= oldest)
@@ -113,25 +110,13 @@ class RefusedFields:
     def learn(self, host: str, field: str, today: date) -> str:
         """Store a field. Returns a sentence for the user if that failed, else the empty string."""
         try:
-            make_private(self._path.parent)
-            with alone_in(self._path.parent):
-                hosts = self._read()
+            with self._file.alone():
+                hosts = self._file.read()
                 fields = {**as_object(hosts.pop(host, None)), field: today.isoformat()}
                 for name in [name for name in fields if name.startswith(IMAGE_REFUSAL)][:-_MAX_IMAGES]:
                     del fields[name]
-                newest = dict([*hosts.items(), (host, fields)][-_MAX_HOSTS:])
-                text = json.dumps({"version": _VERSION, "hosts": newest}, ensure_ascii=False, indent=1)
-                write_whole(self._path, text + "\n")
+                self._file.write(dict([*hosts.items(), (host, fields)][-_MAX_HOSTS:]))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            return f"Could not store that {host} refuses {field} in {self._path}: {reason}."
+            return f"Could not store that {host} refuses {field} in {self._file.path}: {reason}."
         return ""
-
-    def _read(self) -> JsonObject:
-        try:
-            with self._path.open("rb") as file:
-                text = file.read(_MAX_BYTES + 1).decode("utf-8", "replace")
-        except OSError:
-            return {}
-        data = parse_object(text)
-        return as_object(data.get("hosts")) if data is not None and data.get("version") == _VERSION else {}

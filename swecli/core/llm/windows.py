@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -11,7 +10,6 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from swecli.core.atomic_text import alone_in, make_private, put_aside, write_whole
 from swecli.core.llm.catalog import (
     CatalogMatch,
     CatalogModel,
@@ -23,7 +21,8 @@ from swecli.core.llm.catalog import (
     undated,
     without_variant,
 )
-from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text, parse_object
+from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text
+from swecli.core.llm.learned_file import LearnedFile
 from swecli.core.llm.model_listings import EndpointModel, is_known_program
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 
@@ -68,8 +67,6 @@ def load_windows() -> WindowTable:
 SMALLEST, LARGEST = 256, 100_000_000
 """Tokens. A number outside this range is not a context window."""
 _MAX_ENTRIES = 500
-_MAX_BYTES = 1_000_000
-_VERSION = 1
 
 
 class LearnedWindow(Struct, frozen=True):
@@ -83,16 +80,13 @@ class LearnedWindow(Struct, frozen=True):
 
 class LearnedWindows:
     """The file of learned windows. Nothing here raises: a window that can't be stored is learned again from the next
-    error.
-
-    Every call rereads the file, so that parallel sessions share what they learn.
-    """
+    error."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._file = LearnedFile(path, "windows", {"version": 1})
 
     def find(self, host: str, model: str) -> LearnedWindow | None:
-        item = as_object(as_object(self._read().get(host)).get(model))
+        item = as_object(as_object(self._file.read().get(host)).get(model))
         tokens = as_int(item.get("tokens"))
         if tokens is None or not SMALLEST <= tokens <= LARGEST:
             return None
@@ -106,45 +100,15 @@ class LearnedWindows:
         if window.refuted is not None:
             entry["refuted"] = window.refuted
         try:
-            make_private(self._path.parent)
-            with alone_in(self._path.parent):
-                aside = self._put_aside_if_broken()
-                windows = self._read()
+            with self._file.alone():
+                aside = self._file.put_aside_if_damaged()
+                windows = self._file.read()
                 models = {**as_object(windows.get(host)), model: entry}
-                self._write(_newest({**windows, host: models}))
+                self._file.write(_newest({**windows, host: models}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            return f"Could not store the context window of {model} in {self._path}: {reason}."
-        return f"{self._path} was damaged; it was kept as {aside}." if aside else ""
-
-    def _read(self) -> JsonObject:
-        text = self._text()
-        data = parse_object(text) if text else None
-        if data is None or data.get("version") != _VERSION:
-            return {}
-        return as_object(data.get("windows"))
-
-    def _text(self) -> str:
-        try:
-            with self._path.open("rb") as file:
-                return file.read(_MAX_BYTES + 1).decode("utf-8", "replace")
-        except OSError:
-            return ""
-
-    def _put_aside_if_broken(self) -> Path | None:
-        """Move a foreign file away, so that it is not lost; returns its new path."""
-        try:
-            size = self._path.stat().st_size
-        except OSError:
-            return None
-        data = parse_object(self._text()) if size <= _MAX_BYTES else None
-        if data is not None and data.get("version") == _VERSION:
-            return None
-        return put_aside(self._path)
-
-    def _write(self, windows: JsonObject) -> None:
-        text = json.dumps({"version": _VERSION, "windows": windows}, ensure_ascii=False, indent=1, sort_keys=True)
-        write_whole(self._path, text + "\n")
+            return f"Could not store the context window of {model} in {self._file.path}: {reason}."
+        return f"{self._file.path} was damaged; it was kept as {aside}." if aside else ""
 
 
 def host_key(base_url: str) -> str:

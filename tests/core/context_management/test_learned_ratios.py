@@ -193,7 +193,7 @@ def test_another_session_waits_between_the_reading_and_the_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ratios = store(tmp_path)
-    locked = locked_while_writing(monkeypatch, "swecli.core.context_management.calibration")
+    locked = locked_while_writing(monkeypatch, "swecli.core.llm.learned_file")
     ratios.keep("local/qwen3", Learned(1.2, 9_000))
     assert locked == [True]
 

@@ -293,7 +293,7 @@ def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Monk
 
 def test_another_session_waits_between_the_reading_and_the_writing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LearnedWindows(path)
-    locked = locked_while_writing(monkeypatch, "swecli.core.llm.windows")
+    locked = locked_while_writing(monkeypatch, "swecli.core.llm.learned_file")
     assert store.learn("h", "m", window(4096)) == ""
     assert locked == [True]
 
