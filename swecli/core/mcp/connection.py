@@ -133,9 +133,9 @@ class Connection:
         self._moved = asyncio.Event()
         """Set and replaced at each change of state."""
         self._stale = asyncio.Event()
+        """Set when the server announces changed tools, prompts or resources."""
         self._resting = False
         """Whether a listing has just been made, so that the next one has to wait."""
-        """Set when the server announces changed tools, prompts or resources."""
         self._server: StdioServer | None = None
         self._lost = asyncio.Event()
         """Set when the connection to an address has to be made again."""
