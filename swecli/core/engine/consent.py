@@ -663,7 +663,7 @@ class Consents:
         """Possible losses and whether they can be undone, on one line, plus further warnings to show."""
         uncovered = self._uncovered(call)
         if not decision.danger:
-            return "", uncovered
+            return "", () if decision.only_reads else uncovered
         loss, checkpoints = decision.loss, self._workspace.checkpoints
         if loss is not None and not decision.counted:
             lost = f"/undo can't restore {loss.beyond}" if loss.beyond else ""

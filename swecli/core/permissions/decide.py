@@ -472,7 +472,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if mode == "plan":
         if judgement.only_reads_elsewhere:
             knows = any(part.git_knows for part in judgement.parts)
-            return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence, git_knows=knows)
+            reason = f"This command may leave the workspace: {why}."
+            return Decision("ask", reason, evidence=evidence, only_reads=True, git_knows=knows)
         return Decision("deny", f"Plan mode runs only read-only commands: {judgement.effect}.", evidence=evidence)
     rules = active_rules(policy, "allow")
     edits = MODES[mode].accepts_edits and only_edits(rules, policy, call, judgement)
@@ -600,6 +601,7 @@ def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, eviden
         offers=offered.rules,
         offer_note=offered.note,
         evidence=evidence,
+        only_reads=judgement.only_reads_elsewhere,
         git_knows=any(part.git_knows for part in judgement.parts),
         for_now=MODES[policy.mode].accepts_edits and any(part.no_edit for part in judgement.parts),
     )

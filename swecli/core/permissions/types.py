@@ -127,6 +127,8 @@ class Decision(Struct, frozen=True):
     evidence: tuple[str, ...] = field(default=())
     contained: bool = False
     reads_only: bool = False
+    only_reads: bool = False
+    """Whether the question is only about what the command reads, not about what it does."""
     masked: bool = False
     """It may run without a question only where the files that rules keep from being read are hidden from it."""
     danger: str = ""

@@ -415,3 +415,22 @@ async def test_a_restore_that_has_begun_is_completed_and_reported_despite_an_int
         assert (work / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
         assert len(b.bodies(Rewound)) == rewind
         assert len(b.session.view.messages) == (0 if rewind else 4)
+
+
+async def test_only_a_question_about_changes_tells_what_undo_would_not_restore(work: Path) -> None:
+    keys = work.parent / "home" / ".ssh"
+    keys.mkdir(parents=True)
+    policy = Policy(facts=OsFacts({"PATH": os.environ["PATH"]}), home=str(work.parent / "home"))
+    kept = checkpoints(work)
+    kept.start()
+    await kept.ready()
+    turns = script(run("ls ~/.ssh"), run("touch ~/.ssh"))
+    async with bench(turns, work, tools=builtin_tools(), policy=policy, checkpoints=kept) as b:
+        told: list[bool] = []
+        for number in (1, 2):
+            b.send(Submit("go"))
+            asked = await b.asked(number)
+            told.append(any("/undo would not restore" in text for text in (asked.danger, *asked.warnings)))
+            b.allow(asked, "reject")
+            await until(lambda: not b.session.view.busy, "end of the turn")
+        assert told == [False, True]
