@@ -84,7 +84,7 @@ def _shown(recording: Recording, names: Sequence[str], results: Sequence[Replaye
 
     effective = recording.first.effective
     head = (
-        f"Session {recording.session}, {recording.info.ref}: {recording.requests:,} requests, effective window "
+        f"Session {recording.session}, {recording.info.ref}: {plural(recording.requests, 'request')}, effective window "
         f"{effective:,} tokens. Cost in uncached input tokens."
     )
     width = shutil.get_terminal_size((100, 24)).columns

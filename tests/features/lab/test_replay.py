@@ -13,7 +13,7 @@ import pytest
 from msgspec import to_builtins
 
 from swecli.assembly.live_settings import compaction_options, context_limits
-from swecli.command_line.lab import lab
+from swecli.command_line.lab import _shown, lab
 from swecli.core.config.paths import user_paths
 from swecli.core.config.settings import Settings
 from swecli.core.protocol.events import Event, StepStarted, Unknown
@@ -123,6 +123,13 @@ def test_the_command_compares(base: Path, capsys: pytest.CaptureFixture[str], mo
     assert all(len(one["curve"]) == len(found["strategies"][0]["curve"]) for one in found["strategies"])
 
 
+def test_a_single_request_is_one_request(events: Sequence[Event]) -> None:
+    first = next(event.seq for event in events if isinstance(event.body, StepStarted))
+    rest = [event for event in events if event.seq <= first or not isinstance(event.body, StepStarted)]
+    recording = Recording.of("s", rest)
+    assert ": 1 request, effective window" in _shown(recording, ["recorded"], asyncio.run(replay(recording, [])))[0]
+
+
 def test_settings_are_proposed_and_not_written(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(path for path in (base / "home").rglob("*.toml"))
     assert lab(["tune", "-C", str(base / "work"), "--json"]) == 0
@@ -150,7 +157,7 @@ def test_what_makes_no_sense_is_refused(base: Path, arguments: list[str], said: 
 
 
 def test_a_folder_without_sessions_says_so(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(StartError, match=r"no sessions are stored for .*; swecli sessions list --all shows others"):
+    with pytest.raises(StartError, match=r"No sessions are stored for .*; swecli sessions list --all shows others"):
         lab(["replay", "-C", str(tmp_path)])
 
 
