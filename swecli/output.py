@@ -79,7 +79,7 @@ class Output:
 
 def closed(error: Exception) -> OutputClosed:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return OutputClosed("" if isinstance(error, BrokenPipeError) else f"cannot write the output: {reason}")
+    return OutputClosed("" if isinstance(error, BrokenPipeError) else f"The output cannot be written: {reason}")
 
 
 def _write_through(buffer: Any, data: bytes) -> None:

@@ -91,8 +91,8 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--nonsense",), "unrecognized arguments: --nonsense"),
-        (("one", "two"), "unrecognized arguments: two"),
+        (("--nonsense",), "Unrecognized arguments: --nonsense"),
+        (("one", "two"), "Unrecognized arguments: two"),
         (("-m", ""), "must be PROVIDER/NAME"),
         (("-m", "/x"), "must be PROVIDER/NAME"),
         (("--max-turns", "0"), "must be a whole number ≥ 1"),
@@ -116,7 +116,7 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
         ((".",), "to work there: swecli -C ."),
         (("my folder",), "to work there: swecli -C 'my folder'"),
         (("--cwd",), "expected one argument"),
-        (("--out", "json"), "unrecognized arguments"),
+        (("--out", "json"), "Unrecognized arguments"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_2(

@@ -132,7 +132,7 @@ class Accounts:
             near = difflib.get_close_matches(provider.lower(), self._names, 1)
             meant = f" Did you mean {near[0]}?" if near else ""
             raise AccountError(
-                f"unknown provider {provider!r}.{meant} Known providers: {', '.join(sorted(self._names))}"
+                f"Provider {provider!r} is unknown.{meant} Known providers: {', '.join(sorted(self._names))}"
             )
         return config
 
@@ -147,7 +147,7 @@ class Accounts:
         if config.sign_in:
             raise AccountError(f"{config.name} has no keys: sign in with `swecli login {config.name}` in a terminal")
         if not is_key(key):
-            raise AccountError("not a key: a key is one word without spaces or quotes; nothing was stored")
+            raise AccountError("A key is one word without spaces or quotes; nothing was stored")
         try:
             address, _ = address_of(config, self._environment)
             entry = self._keys.put(config.name, origin_of(address), key)

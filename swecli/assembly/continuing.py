@@ -111,5 +111,5 @@ def not_continued(database: Database, error: Exception) -> StartError:
 def no_sessions(folder: Path) -> StartError:
     """The error of a command that needs a stored session of this folder."""
     return StartError(
-        f"no sessions are stored for {folder}; swecli sessions list --all shows others", ExitCode.BAD_INPUT
+        f"No sessions are stored for {folder}; swecli sessions list --all shows others", ExitCode.BAD_INPUT
     )

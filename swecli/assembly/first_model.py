@@ -249,7 +249,7 @@ class FirstModel:
             accepted = f"{who} accepts {', '.join(levels or EFFORTS)}"
             if not levels:
                 accepted += f'; others need efforts in models.capabilities."{model or "provider/name"}"'
-            raise StartError(f"unknown effort {effort!r}: {accepted}", ExitCode.CONFIG)
+            raise StartError(f"Effort {effort!r} is unknown: {accepted}", ExitCode.CONFIG)
 
     def settled(self) -> str | None:
         """The initial model, its name resolved; may contact servers. Not for the event loop."""

@@ -253,7 +253,7 @@ def _in_a_sentence(rule: str = "") -> Generator[None]:
     except StartError as error:
         raise ValueError(str(error)) from None
     except OSError as error:
-        raise ValueError(f"cannot store the change ({error.strerror or error}); nothing was changed") from None
+        raise ValueError(f"The change cannot be stored ({error.strerror or error}); nothing was changed") from None
 
 
 def _effect(word: str) -> RuleEffect:

@@ -142,7 +142,7 @@ def demo_options() -> LaunchOptions:
     try:
         folder = bundled.prepare()
     except OSError as error:
-        raise StartError(f"cannot copy the sample project to a temporary folder: {error}") from error
+        raise StartError(f"The sample project cannot be copied to a temporary folder: {error}") from error
     return LaunchOptions(
         cwd=folder,
         prompt=bundled.PROMPT,

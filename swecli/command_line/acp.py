@@ -21,7 +21,7 @@ def acp(arguments: Sequence[str]) -> int:
         return _login()
     if find_spec("acp") is None:
         raise UsageError(
-            "the package agent-client-protocol is missing, which has no release for Python 3.15; "
+            "The package agent-client-protocol is missing, which has no release for Python 3.15; "
             "install swecli with Python 3.11 to 3.14 to use it in an editor"
         )
     options = launch_options(chosen, os.environ, is_root=is_root())
@@ -50,5 +50,5 @@ def _login() -> int:
     sys.stdout.flush()
     name = sys.stdin.readline().strip()
     if not name:
-        raise UsageError("no provider chosen; nothing was stored")
+        raise UsageError("No provider was chosen; nothing was stored")
     return login([name])

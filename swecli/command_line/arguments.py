@@ -145,7 +145,7 @@ class Parser(argparse.ArgumentParser):
     """A parser with one-line errors, and with help that is never silently lost."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, self.prog)
+        raise UsageError(message[:1].upper() + message[1:], self.prog)
 
     def _print_message(self, message: str, file: object = None) -> None:
         try:
@@ -455,7 +455,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.dry_run and (arguments.input_format != "text" or arguments.compact_dry_run):
         raise UsageError("--dry-run shows the request for one message: use -p with text")
     if arguments.worktree is not None and (arguments.dry_run or arguments.compact_dry_run):
-        raise UsageError("a dry run changes nothing and makes no worktree: leave out -w")
+        raise UsageError("A dry run changes nothing and makes no worktree: leave out -w")
     if arguments.worktree == "" and arguments.continue_newest:
         raise UsageError("-w without a name makes a new worktree, which has no session to continue: use -w NAME -c")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
@@ -463,7 +463,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.json_schema is not None and not _one_shot(arguments):
         raise UsageError("--json-schema shapes the answer of a headless run: use it with -p")
     if arguments.yolo and arguments.permission_mode == "plan":
-        raise UsageError("use --yolo or plan mode, not both: one runs everything, the other is read-only")
+        raise UsageError("Use --yolo or plan mode, not both: one runs everything, the other is read-only")
     model = arguments.model
     if model is not None and not (model and all(model.split("/", 1)) and model.isprintable()):
         raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME, or an alias from the settings")
@@ -485,7 +485,7 @@ def working_directory(name: str | None) -> Path:
     except OSError as error:
         if name is None or not os.path.isabs(name):
             raise StartError(
-                f"the current directory no longer exists ({error.strerror}); change to another", ExitCode.BAD_INPUT
+                f"The current directory no longer exists ({error.strerror}); change to another", ExitCode.BAD_INPUT
             ) from error
         current = Path("/")
     return _directory(name, current, "-C") if name is not None else current.resolve()
@@ -589,7 +589,7 @@ def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
     near = [f"--{prompt}"] if prompt in ("help", "version") else []
     near = near or difflib.get_close_matches(prompt.lower(), SUBCOMMANDS, 1, NEAR)
     if near:
-        raise MeantAsSubcommand(f"unknown subcommand {prompt}; did you mean swecli {near[0]}?", prompt)
+        raise MeantAsSubcommand(f"Subcommand {prompt} is unknown; did you mean swecli {near[0]}?", prompt)
 
 
 def _mistyped(parser: Parser, arguments: Sequence[str]) -> str:
@@ -599,7 +599,7 @@ def _mistyped(parser: Parser, arguments: Sequence[str]) -> str:
     for name in typed:
         if name.startswith("--") and name not in known:
             near = nearest(name.lower().replace("_", "-"), known)
-            return f"unknown option {name}; did you mean {near}?" if near else ""
+            return f"Option {name} is unknown; did you mean {near}?" if near else ""
     return ""
 
 

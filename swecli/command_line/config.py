@@ -65,7 +65,7 @@ def _get(arguments: Sequence[str]) -> int:
     known = _described(chosen.cwd)
     settings = [each for each in known if each.name == name or each.name.startswith(f"{name}.")]
     if not settings:
-        raise UsageError(f"unknown setting {chosen.key}; {instead_of(chosen.key, (each.name for each in known))}")
+        raise UsageError(f"Setting {chosen.key} is unknown; {instead_of(chosen.key, (each.name for each in known))}")
     if chosen.json:
         return print_rows(_data(each) for each in settings)
     if len(settings) == 1 and settings[0].name == name:

@@ -54,7 +54,7 @@ async def _requested(options: LaunchOptions) -> dict[str, Any]:
     finally:
         await session.close()
     if not shown:
-        raise StartError(f"nothing would be sent: {reason}", ExitCode.FAILURE if connected else ExitCode.CONFIG)
+        raise StartError(f"Nothing would be sent: {reason}", ExitCode.FAILURE if connected else ExitCode.CONFIG)
     return shown[0]
 
 
@@ -101,7 +101,7 @@ def _plan(port: Session) -> str:
 
     plan = port.plan_compaction()
     if plan is None:
-        raise StartError("no model is selected, so swecli cannot count tokens; select one with -m", ExitCode.CONFIG)
+        raise StartError("No model is selected, so swecli cannot count tokens; select one with -m", ExitCode.CONFIG)
     return to_text(plan_document(plan))
 
 

@@ -82,9 +82,9 @@ def _logged(folder: Path, wanted: str) -> str:
     matches = [name for name in names if name == wanted] or [name for name in names if name.startswith(wanted)]
     if not matches:
         about = f" for session {wanted!r}" if wanted else ""
-        raise StartError(f"there is no log{about} in {folder}; `swecli logs` lists them", ExitCode.BAD_INPUT)
+        raise StartError(f"There is no log{about} in {folder}; `swecli logs` lists them", ExitCode.BAD_INPUT)
     if wanted and len(matches) > 1:
-        raise StartError(f"several logs start with {wanted!r}: {', '.join(matches[:5])}", ExitCode.BAD_INPUT)
+        raise StartError(f"Several logs start with {wanted!r}: {', '.join(matches[:5])}", ExitCode.BAD_INPUT)
     return matches[0]
 
 

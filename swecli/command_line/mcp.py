@@ -93,7 +93,7 @@ def add(arguments: Sequence[str]) -> int:
     words = [*cast("list[str]", chosen.words), *arguments[end + 1 :]]
     url = chosen.url or (words.pop(0) if words and "://" in words[0] else "")
     if bool(url) == bool(words):
-        raise UsageError("give a command after --, or --url ADDRESS")
+        raise UsageError("Give a command after --, or --url ADDRESS")
     try:
         definition = whole(
             ServerDefinition(
@@ -149,7 +149,7 @@ def _read(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise StartError(f"cannot read {file}: {error}. Nothing was changed.") from error
+        raise StartError(f"{file} cannot be read: {error}. Nothing was changed.") from error
     from swecli.core.mcp.definitions import table_of
 
     if not isinstance(content, dict) or not isinstance(content.get("mcpServers", {}), dict):  # pyright: ignore[reportUnknownMemberType]
@@ -168,7 +168,7 @@ def _one_change() -> Generator[None]:
         try:
             stack.enter_context(one_writer(lock))
         except OSError as error:
-            raise StartError(f"cannot write {lock}: {error.strerror or error}. Nothing was changed.") from error
+            raise StartError(f"{lock} cannot be written: {error.strerror or error}. Nothing was changed.") from error
         yield
 
 
@@ -193,7 +193,7 @@ def _write(file: Path, servers: Mapping[str, Any]) -> None:
         content = {**rest, key[0] if key else "mcpServers": inner}
         write_whole(target, json.dumps(content, indent=2, ensure_ascii=False) + "\n", mode)
     except OSError as error:
-        raise StartError(f"cannot write {file}: {error.strerror or error}. Nothing was changed.") from error
+        raise StartError(f"{file} cannot be written: {error.strerror or error}. Nothing was changed.") from error
 
 
 def remove(arguments: Sequence[str]) -> int:
@@ -215,7 +215,7 @@ def remove(arguments: Sequence[str]) -> int:
                 removed.append(f"Removed {chosen.name} from {file}.")
     if not removed:
         raise UsageError(
-            f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
+            f"No server {chosen.name!r} is in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
         )
     return print_rows(removed)
 
@@ -237,10 +237,10 @@ def import_servers(arguments: Sequence[str]) -> int:
     for problem in problems:
         complain(f"swecli: {problem}")
     if not by_name:
-        raise UsageError(f"no servers in {', '.join(map(str, files))}")
+        raise UsageError(f"No servers are in {', '.join(map(str, files))}")
     unknown = [name for name in chosen.only if name not in by_name]
     if unknown:
-        raise UsageError(f"no server {', '.join(unknown)}; there are: {', '.join(by_name)}")
+        raise UsageError(f"There is no server {', '.join(unknown)}; there are: {', '.join(by_name)}")
     wanted = list(by_name) if chosen.all else list(chosen.only)
     if not wanted:
         lines = [
@@ -288,8 +288,10 @@ def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
     if definition is None:
         if not startup.trust.trusts and os.path.exists(folder / ".mcp.json"):
             why = "this folder is not trusted, so its .mcp.json is ignored"
-            raise UsageError(f"no server {name!r}: {why}. Trust it first: swecli permissions trust")
-        raise UsageError(f"no server {name!r}; there are: {', '.join(server.name for server in servers) or 'none'}")
+            raise UsageError(f"There is no server {name!r}: {why}. Trust it first: swecli permissions trust")
+        raise UsageError(
+            f"There is no server {name!r}; there are: {', '.join(server.name for server in servers) or 'none'}"
+        )
     return definition
 
 

@@ -57,7 +57,7 @@ def import_rules(arguments: Sequence[str]) -> int:
         return print_lines(["Claude Code's settings have no permission rules, neither yours nor this folder's."])
     texts = {candidate.rule.text for candidate in candidates}
     if unknown := [text for text in chosen.only if text not in texts]:
-        raise UsageError(f"no rule {', '.join(unknown)}; without --only, the command lists them")
+        raise UsageError(f"There is no rule {', '.join(unknown)}; without --only, the command lists them")
     if not (chosen.all or chosen.only):
         return print_lines(
             safe_line(line) for line in (*(candidate.line for candidate in candidates), "Copy them with --all.")
@@ -132,7 +132,7 @@ def _copied(folder: Path, target: Place, rules: Sequence[Candidate]) -> Iterator
             try:
                 grant = store.add(candidate.rule.text, "project")
             except OSError as error:
-                raise StartError(f"cannot store the grant {candidate.rule.text}: {error}") from error
+                raise StartError(f"The grant {candidate.rule.text} cannot be stored: {error}") from error
             yield f"{grant.id}  allow {grant.rule}: {grant.origin}"
         return
     from swecli.assembly.settings import SettingsFiles

@@ -65,7 +65,7 @@ def _told(rule: str = "") -> Generator[None]:
     except RuleError as error:
         raise UsageError(f"{rule}: {error}") from error
     except OSError as error:
-        raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
+        raise StartError(f"The change cannot be stored: {error}. Nothing was changed.") from error
 
 
 def try_rule(arguments: Sequence[str]) -> int:
@@ -112,7 +112,7 @@ def revoke(arguments: Sequence[str]) -> int:
     with _told():
         revoked = _rules(working_directory(chosen.cwd)).grants.revoke(chosen.name)
     if not revoked:
-        raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
+        raise UsageError(f"No grant matches {chosen.name!r}; `swecli permissions` lists them")
     return print_rows(f"revoked: {each.rule}" for each in revoked)
 
 
@@ -197,7 +197,7 @@ def accept(arguments: Sequence[str]) -> int:
         return print_rows(shown or ["No project settings are waiting for your consent."])
     unknown = [key for key in chosen.keys if key not in {item.key for item in pending}]
     if unknown:
-        raise UsageError(f"no pending setting matches {', '.join(unknown)}; `swecli permissions accept` lists them")
+        raise UsageError(f"No pending setting matches {', '.join(unknown)}; `swecli permissions accept` lists them")
     wanted = [item for item in pending if item.key in chosen.keys]
     accept_pending(folder, wanted)
     return print_rows(f"accepted: {item.key} = {item.value}" for item in wanted)
@@ -269,7 +269,7 @@ def _check(arguments: Sequence[str]) -> int:
 
         return print_lines(judge_lines(input_lines(), policies()))
     if not chosen.command:
-        raise UsageError("a command is missing: swecli permissions check -- COMMAND")
+        raise UsageError("A command is missing: swecli permissions check -- COMMAND")
     return _check_one(_as_text(chosen.command), working_directory(chosen.cwd), chosen.mode, as_json=chosen.json)
 
 

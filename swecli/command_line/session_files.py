@@ -123,7 +123,7 @@ def _read(path: Path) -> Portable:
         moment = datetime.fromtimestamp(began) if began else datetime.now()
         return portable_of(foreign, new_session_id(moment, SystemRandom()))
     except PortableError as error:
-        raise StartError(f"cannot import {path}: {error}. Nothing was changed.", ExitCode.BAD_INPUT) from None
+        raise StartError(f"{path} cannot be imported: {error}. Nothing was changed.", ExitCode.BAD_INPUT) from None
 
 
 def cover_of(folder: Path) -> Callable[[str], str]:

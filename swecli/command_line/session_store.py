@@ -56,4 +56,4 @@ def opened(folder: Path, *, changes: bool = False, make: bool = False) -> Iterat
         except SessionError as error:
             raise StartError(str(error), ExitCode.BAD_INPUT) from error
         except sqlite3.Error as error:
-            raise StartError(f"cannot use {file} ({error}); nothing was changed", ExitCode.BAD_INPUT) from error
+            raise StartError(f"{file} cannot be used ({error}); nothing was changed", ExitCode.BAD_INPUT) from error

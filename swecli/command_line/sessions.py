@@ -63,7 +63,7 @@ def list_sessions(arguments: Sequence[str]) -> int:
     if not listed:
         from swecli.assembly.continuing import no_sessions
 
-        complain("swecli: " + ("no sessions are stored" if chosen.all else str(no_sessions(folder))))
+        complain("swecli: " + ("No sessions are stored" if chosen.all else str(no_sessions(folder))))
         return ExitCode.OK
     headers = ("id", "last used", "turns", "size", "model", "branch", *(("folder",) if chosen.all else ()), "title")
     rows: list[tuple[str, ...]] = []
@@ -165,7 +165,7 @@ def delete(arguments: Sequence[str]) -> int:
         named = list({session.id: session for session in map(store.get, chosen.sessions)}.values())
         open_ids = [session.id for session in named if store.holder(session.id) is not None]
     if open_ids:
-        raise StartError(f"session {open_ids[0]} is open in another swecli; close it first. Nothing was deleted.", _BAD)
+        raise StartError(f"Session {open_ids[0]} is open in another swecli; close it first. Nothing was deleted.", _BAD)
     if not chosen.dry_run:
         _removed(database_of(folder), named)
     return _reported(((session, "named") for session in named), as_json=chosen.json, dry=chosen.dry_run)

@@ -91,12 +91,12 @@ def read_piped(stream: BinaryIO | None, prompt: str) -> str:
     try:
         data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise StartError(f"cannot read standard input: {error}", ExitCode.BAD_INPUT) from error
+        raise StartError(f"Standard input cannot be read: {error}", ExitCode.BAD_INPUT) from error
     finally:
         hint.cancel()
     if len(data) > MAX_BYTES:
         raise StartError(
-            f"standard input exceeds {MAX_BYTES // 2**20} MiB; save it to a file and name the file instead",
+            f"Standard input exceeds {MAX_BYTES // 2**20} MiB; save it to a file and name the file instead",
             ExitCode.BAD_INPUT,
         )
     return data.decode("utf-8-sig", "replace")

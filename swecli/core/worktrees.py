@@ -171,7 +171,7 @@ def _git(folder: Path, environment: Mapping[str, str], *arguments: str, silent: 
         output = read_git("git", folder, arguments, environment, _SECONDS, fetches=True)
     except GitFailedError as error:
         if error.kind != "failed":
-            raise WorkTreeError(f"cannot run git: {error}") from error
+            raise WorkTreeError(f"git cannot run: {error}") from error
         why = " ".join(str(error).split())
         if not why and silent:
             raise WorkTreeError(silent) from error

@@ -110,10 +110,10 @@ def write_export(path: Path, text: str, *, replace: bool = False) -> None:
     except FileNotFoundError:
         raise DestinationError(f"The folder {path.parent} does not exist. Nothing was written.") from None
     except (OSError, ValueError) as error:
-        raise DestinationError(f"cannot write {path} ({getattr(error, 'strerror', None) or error}).") from error
+        raise DestinationError(f"{path} cannot be written ({getattr(error, 'strerror', None) or error}).") from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
     except OSError as error:
         path.unlink(missing_ok=True)
-        raise DestinationError(f"cannot write {path} ({error.strerror or error}). Nothing was kept.") from error
+        raise DestinationError(f"{path} cannot be written ({error.strerror or error}). Nothing was kept.") from error

@@ -115,7 +115,7 @@ def _tasks(chosen: Namespace) -> list[Task]:
     )
     given = [name for name in ("tasks", "each", "repos", "tests") if getattr(chosen, name)]
     if len(given) != 1:
-        raise UsageError("give one list: TASKS.jsonl, --each, --repos or --tests")
+        raise UsageError("Give one list: TASKS.jsonl, --each, --repos or --tests")
     if chosen.tasks:
         return tasks.read_tasks(Path(os.path.expanduser(chosen.tasks)).absolute(), defaults, folder)
     template = defaults.pop("prompt", "Make this failing test pass: {test}" if chosen.tests else "")
@@ -372,7 +372,7 @@ def write_report(arguments: Sequence[str]) -> int:
     try:
         target.write_text(report_page(folders), encoding="utf-8", errors="replace")
     except OSError as error:
-        raise StartError(f"cannot write {target}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
+        raise StartError(f"{target} cannot be written: {error.strerror or error}", ExitCode.BAD_INPUT) from error
     return print_text(f"{report_text(folders)}The report is in {target}\n")
 
 
@@ -398,7 +398,7 @@ def run_folder(named: str | None, here: Path) -> Path:
     runs = sorted(path.parent.name for path in here.glob(f"*/{DATABASE}"))
     if len(runs) == 1:
         return here / runs[0]
-    problem = f"there are several runs in {here} ({', '.join(runs)})" if runs else f"there is no run in {here}"
+    problem = f"There are several runs in {here} ({', '.join(runs)})" if runs else f"There is no run in {here}"
     raise StartError(f"{problem}; name one with --out FOLDER", ExitCode.BAD_INPUT)
 
 

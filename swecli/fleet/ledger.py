@@ -79,7 +79,7 @@ class Ledger:
             there = (folder / DATABASE).exists()
             others = not there and any(entry.name != "fleet.lock" for entry in folder.iterdir())
         except OSError as error:
-            raise StartError(f"cannot use {folder}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
+            raise StartError(f"{folder} cannot be used: {error.strerror or error}", ExitCode.BAD_INPUT) from error
         try:
             if others:
                 raise StartError(f"{folder} has files that are not a fleet's. Choose a new folder.", ExitCode.BAD_INPUT)
@@ -192,7 +192,7 @@ class Ledger:
                 line["transcript"] = f"{TRANSCRIPTS}/{name}.json"
                 _write(self.folder / line["transcript"], transcript)
         except OSError as error:
-            raise LedgerError(f"cannot write to {self.folder}: {error.strerror or error}") from error
+            raise LedgerError(f"{self.folder} cannot be written: {error.strerror or error}") from error
         with self._writing() as database:
             result = json.dumps(line, ensure_ascii=False)
             changed = database.execute(
@@ -251,7 +251,7 @@ class Ledger:
                 with open(self.folder / name, "a", encoding="utf-8", errors="replace") as file:
                     file.write(json.dumps(entry, ensure_ascii=False) + "\n")
         except OSError as error:
-            raise LedgerError(f"cannot write to {self.folder}: {error.strerror or error}") from error
+            raise LedgerError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
     def _prediction(self, line: Mapping[str, Any], patch: bytes) -> dict[str, str]:
         """A line as SWE-bench's harness reads it."""
@@ -267,7 +267,7 @@ class Ledger:
             text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in predictions)
             write_whole(self.folder / PREDICTIONS, text)
         except OSError as error:
-            raise LedgerError(f"cannot write to {self.folder}: {error.strerror or error}") from error
+            raise LedgerError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
     def _value(self, query: str) -> int:
         return self._database.execute(query).fetchone()[0]
@@ -279,7 +279,7 @@ class Ledger:
                 self._database.execute("begin immediate")
                 yield self._database
         except sqlite3.Error as error:
-            raise LedgerError(f"cannot write {self.folder / DATABASE}: {error}") from error
+            raise LedgerError(f"{self.folder / DATABASE} cannot be written: {error}") from error
 
 
 def read_ledger(folder: Path) -> Ledger:
@@ -332,7 +332,7 @@ def _opened(file: Path) -> sqlite3.Connection:
         elif version != VERSION:
             raise StartError(f"{file} was written by another version of swecli", ExitCode.BAD_INPUT)
     except sqlite3.Error as error:
-        raise StartError(f"cannot use {file}: {error}", ExitCode.BAD_INPUT) from error
+        raise StartError(f"{file} cannot be used: {error}", ExitCode.BAD_INPUT) from error
     return database
 
 

@@ -92,8 +92,8 @@ class RayRunner:
             )
         except (RuntimeError, ConnectionError, ValueError, OSError) as error:
             reason = " ".join(str(error).split())[:300]
-            where = f"the Ray cluster at {address}" if address else "Ray"
-            raise StartError(f"cannot use {where}: {reason}", ExitCode.CONFIG) from error
+            where = f"The Ray cluster at {address}" if address else "Ray"
+            raise StartError(f"{where} cannot be used: {reason}", ExitCode.CONFIG) from error
         self.size = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         # On the driver's own node: without the driver the run is over anyway, and any other node may die.
         on_driver = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(

@@ -128,4 +128,4 @@ def _imported(transcript: Path, folder: Path) -> str:
         with opened(folder, changes=True, make=True) as store:
             return take_in(store, session, str(folder), cover_of(folder), "a fleet's task")
     except (PortableError, SessionError, sqlite3.Error, UnicodeDecodeError) as error:
-        raise StartError(f"the session in {transcript} cannot be opened: {error}", ExitCode.BAD_INPUT) from error
+        raise StartError(f"The session in {transcript} cannot be opened: {error}", ExitCode.BAD_INPUT) from error

@@ -122,7 +122,7 @@ def read_tasks(path: Path, defaults: Mapping[str, Any], base: Path) -> list[Task
             raise TaskListError([f"{path} is larger than {MOST_BYTES // 1_000_000_000} GB"])
         text = path.read_text(encoding="utf-8-sig", errors="strict")
     except OSError as error:
-        raise TaskListError([f"cannot read {path}: {error.strerror or error}"]) from error
+        raise TaskListError([f"{path} cannot be read: {error.strerror or error}"]) from error
     except UnicodeDecodeError as error:
         raise TaskListError([f"{path} is not UTF-8 (byte {error.start:,})"]) from error
     problems: list[str] = []
@@ -315,7 +315,7 @@ def each_file(patterns: Sequence[str], folder: Path, template: str, defaults: Ma
         raise TaskListError([f"--each: {error.first_line}"]) from error
     names = sorted(filter(None, output.decode("utf-8", "surrogateescape").split("\0")))
     if not names:
-        raise TaskListError([f"no tracked file matches {', '.join(patterns)}"])
+        raise TaskListError([f"No tracked file matches {', '.join(patterns)}"])
     entries = [(name, {"file": shlex.quote(name)}, {"file": name}) for name in names]
     return _made(entries, str(git.root), template, defaults)
 
@@ -329,7 +329,7 @@ def each_repository(path: Path, template: str, defaults: Mapping[str, Any], base
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise TaskListError([f"cannot read {path}: {error}"]) from error
+        raise TaskListError([f"{path} cannot be read: {error}"]) from error
     named = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
     tasks: list[Task] = []
     problems: list[str] = []
@@ -363,7 +363,7 @@ def each_test(command: str, output: str, folder: Path, template: str, defaults: 
         raise TaskListError([f"--tests needs a git repository; {folder} is in none"])
     tests = failing_tests(output)
     if not tests:
-        raise TaskListError(["the output of --tests names no failing test (pytest, unittest, go and cargo are known)"])
+        raise TaskListError(["The output of --tests names no failing test (pytest, unittest, go and cargo are known)"])
     if "check" not in defaults:
         alone = all("::" in test and " " not in test for test in tests) and "pytest" in command
         defaults = {**defaults, "check": f"{command} {{test}}" if alone else command}

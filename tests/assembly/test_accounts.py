@@ -73,7 +73,7 @@ def test_only_a_providers_own_server_is_expected_to_have_its_default_model(tmp_p
 def test_a_stored_key_is_used_at_its_own_address_only(tmp_path: Path) -> None:
     Accounts(Settings(), {}, keys(tmp_path)).store("openai", f"{CANARY}\n")
     assert headers(supply(tmp_path, {}), "openai/m") == {"authorization": f"Bearer {CANARY}"}
-    with pytest.raises(ModelUnavailable, match="no key for openai"):
+    with pytest.raises(ModelUnavailable, match="There is no key for openai"):
         supply(tmp_path, {"OPENAI_BASE_URL": "https://gateway.example/v1"}).make("openai/m")
     local = supply(tmp_path, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
     assert headers(local, "openai/m") == {}
@@ -89,7 +89,7 @@ def test_a_session_that_goes_on_elsewhere_gets_no_key_of_another_address(tmp_pat
     assert headers(local, "openai/m") == {}
     far = supply(tmp_path, {})
     assert far.first.chosen("openai/m", "https://gateway.example/v1") is None
-    with pytest.raises(ModelUnavailable, match="no key for openai"):
+    with pytest.raises(ModelUnavailable, match="There is no key for openai"):
         far.make("openai/m")
 
 

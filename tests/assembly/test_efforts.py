@@ -32,7 +32,7 @@ async def start(tmp_path: Path, model: str, effort: str, settings: str = "") -> 
     ],
 )
 async def test_an_unknown_word_is_refused_with_the_accepted_ones(tmp_path: Path, model: str, accepted: str) -> None:
-    with pytest.raises(StartError, match="unknown effort 'huge'") as refused:
+    with pytest.raises(StartError, match="Effort 'huge' is unknown") as refused:
         await start(tmp_path, model, "huge")
     assert accepted in str(refused.value)
     assert refused.value.exit_code == ExitCode.CONFIG

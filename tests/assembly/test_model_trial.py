@@ -63,8 +63,8 @@ async def test_a_model_that_does_not(
 async def test_a_model_that_can_not_be_asked(options: LaunchOptions) -> None:
     assert await try_model(options, "anthropic/claude") == (
         False,
-        "no key for anthropic: set ANTHROPIC_API_KEY in the environment or store one with /login anthropic, or choose "
-        "another model with -m provider/name",
+        "There is no key for anthropic: set ANTHROPIC_API_KEY in the environment or store one with /login anthropic, "
+        "or choose another model with -m provider/name",
     )
     works, told = await try_model(options, "antropic/claude")
     assert not works

@@ -138,7 +138,7 @@ def test_a_model_that_is_gone_is_told_and_replaced_unless_it_was_a_server_of_one
     usual = settings(model={"name": "openai/usual"})
     going = supply(usual)
     assert going.first.chosen("anthropic/gone") == "openai/usual"
-    assert "anthropic/gone: no key" in " ".join(going.first.notices)
+    assert "anthropic/gone: There is no key" in " ".join(going.first.notices)
     own = supply(usual)
     assert own.first.chosen("gone/x", "http://127.0.0.1:1/v1") is None
     assert "go to another model only if you choose one" in " ".join(own.first.notices)
@@ -180,7 +180,7 @@ def test_the_settings_may_name_a_model_without_its_provider() -> None:
     assert small.info.ref.startswith("anthropic/claude-haiku-")
     usage = Usage(input_total=1_000, output_total=1_000)
     assert models.prices("haiku", usage) == models.prices(small.info.ref, usage) is not None
-    with pytest.raises(StartError, match="unknown model 'nonsense'"):
+    with pytest.raises(StartError, match="Model 'nonsense' is unknown"):
         supply(settings(model={"name": "nonsense"}), headless, anthropic).first.chosen()
 
 
@@ -424,10 +424,10 @@ async def test_a_name_is_looked_up_patiently_and_a_silent_server_is_no_unknown_m
         await asyncio.to_thread(named.first.chosen)
     assert waits == [PATIENT_SECONDS]
     assert "did not answer in time" in str(failed.value)
-    assert "unknown model" not in str(failed.value)
+    assert "is unknown" not in str(failed.value)
 
 
 def test_an_unknown_provider_is_named_as_such() -> None:
     options = replace(OPTIONS, headless=True, model="opnai/gpt-5")
-    with pytest.raises(StartError, match=r"unknown provider 'opnai'\. Did you mean openai/gpt-5"):
+    with pytest.raises(StartError, match=r"Provider 'opnai' is unknown\. Did you mean openai/gpt-5"):
         supply(settings(model={"name": "opnai/gpt-5"}), options).first.chosen()

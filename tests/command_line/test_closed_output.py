@@ -57,7 +57,7 @@ def test_a_full_disk_behind_the_output_is_a_failure(tmp_path: Path, arguments: l
     assert run(tmp_path, "", "mcp", "add", "two", "--", "y").returncode == 0
     ended = run(tmp_path, ">/dev/full", *arguments)
     assert ended.returncode == 1
-    assert ended.stderr == "swecli: cannot write the output: No space left on device\n"
+    assert ended.stderr == "swecli: The output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize("arguments", [["permissions", "grant", "Bash(x …)"]])

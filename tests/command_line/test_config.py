@@ -124,7 +124,7 @@ def test_a_switch_is_set_with_the_usual_words(file: Path) -> None:
         (("set", "theme", "nord"), ExitCode.BAD_INPUT, "swecli: theme is not a setting; did you mean ui.theme?"),
         (("unset", "theme"), ExitCode.BAD_INPUT, "swecli: theme is not a setting; did you mean ui.theme?"),
         (("set", "agent.max_step", "1"), ExitCode.BAD_INPUT, "did you mean agent.max_steps?"),
-        (("get", "theme"), ExitCode.USAGE, "unknown setting theme; did you mean ui.theme?"),
+        (("get", "theme"), ExitCode.USAGE, "Setting theme is unknown; did you mean ui.theme?"),
         (("set", "approval.mode", "auto", "--local"), ExitCode.BAD_INPUT, "only tighten"),
         (("unset", "agent.max_steps"), ExitCode.BAD_INPUT, "is not set in"),
         (("set", "models.window", "big"), ExitCode.BAD_INPUT, "models.window takes a table; 'big' is not a TOML value"),
@@ -133,7 +133,7 @@ def test_a_switch_is_set_with_the_usual_words(file: Path) -> None:
             ExitCode.BAD_INPUT,
             "subagents.model must be",
         ),
-        (("get", "nothing"), ExitCode.USAGE, "unknown setting"),
+        (("get", "nothing"), ExitCode.USAGE, "Setting nothing is unknown"),
         (("frob",), ExitCode.USAGE, "has no 'frob'"),
     ],
 )

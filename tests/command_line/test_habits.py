@@ -101,11 +101,11 @@ def test_what_has_no_counterpart_is_answered() -> None:
 
 
 def test_a_mistyped_option_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"unknown option --contine; did you mean --continue\?"):
+    with pytest.raises(UsageError, match=r"Option --contine is unknown; did you mean --continue\?"):
         parsed(["--contine", "--debug"])
     with pytest.raises(UsageError, match=r"did you mean --permission-mode\?"):
         parsed(["--permision_mode", "plan"])
-    with pytest.raises(UsageError, match="unrecognized arguments: --qqqq"):
+    with pytest.raises(UsageError, match="Unrecognized arguments: --qqqq"):
         parsed(["--qqqq"])
 
 

@@ -168,7 +168,7 @@ def test_what_an_editor_configured_works_the_same(home: Path, capsys: pytest.Cap
     ("words", "told"),
     [
         (["frob"], "has no 'frob'"),
-        (["add", "x"], "give a command after --"),
+        (["add", "x"], "Give a command after --"),
         (["add", "a b", "--", "x"], "its name must use"),
         (["add", "x", "-e", "novalue", "--", "y"], "wants NAME=VALUE"),
         (["add", "x", "npx", "-y", "y"], "Put -- before the program"),
@@ -177,9 +177,9 @@ def test_what_an_editor_configured_works_the_same(home: Path, capsys: pytest.Cap
         (["add", "x", "--transport", "stdio", "--url", "http://y"], "it has no command"),
         (["add", "x", "--transport", "http", "--", "y"], "it has no url"),
         (["add", "x", "--", ""], "it has no command"),
-        (["remove", "x"], "no server 'x'"),
+        (["remove", "x"], "No server 'x' is in"),
         (["test", "x"], "there are: none"),
-        (["import"], "no servers in"),
+        (["import"], "No servers are in"),
     ],
 )
 def test_mistakes_are_named(words: list[str], told: str) -> None:

@@ -269,7 +269,7 @@ async def test_the_state_is_a_document(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"model": ""}, "provider"),
-        ({"model": "nobody/x"}, "unknown provider 'nobody'"),
+        ({"model": "nobody/x"}, "Provider 'nobody' is unknown"),
         ({"model": "openai/gpt-5"}, "OPENAI_API_KEY"),
         ({"model": "x", "base_url": "ftp://host"}, "127.0.0.1"),
     ],

@@ -71,7 +71,7 @@ def test_links_folders_and_missing_folders(tmp_path: Path) -> None:
         ("dangling.md", "exists"),
         ("folder.md", "is a folder"),
         ("no/x.md", "does not exist"),
-        ("x" * 300 + ".md", "cannot write"),
+        ("x" * 300 + ".md", "cannot be written"),
     ):
         with pytest.raises(DestinationError, match=why):
             write_export(tmp_path / name, "text")

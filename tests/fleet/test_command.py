@@ -98,8 +98,8 @@ def test_a_run_verifies_each_task_resumes_and_reports(tmp_path: Path) -> None:
 
 
 USAGES = {
-    "no list": (["run", "--out", "o"], "give one list"),
-    "two lists": (["run", "t.jsonl", "--each", "*.py", "--out", "o"], "give one list"),
+    "no list": (["run", "--out", "o"], "Give one list"),
+    "two lists": (["run", "t.jsonl", "--each", "*.py", "--out", "o"], "Give one list"),
     "no prompt": (["run", "--each", "*.py", "--out", "o"], "needs --prompt"),
     "no out": (["run", "t.jsonl"], "required: --out"),
     "workers": (["run", "t.jsonl", "--out", "o", "-j", "0"], "must be a whole number ≥ 1"),
@@ -109,7 +109,7 @@ USAGES = {
     "nothing to resume": (["run", "--out", "o", "--resume"], "has no run to resume"),
     "no report": (["report", "o"], "is not a fleet's folder"),
     "no apply": (["apply", "x", "--out", "o"], "is not a fleet's folder"),
-    "nothing": ([], "the following arguments are required"),
+    "nothing": ([], "The following arguments are required"),
 }
 
 
@@ -141,13 +141,13 @@ def test_check_validates_without_running(
 
 
 def test_the_only_run_here_needs_no_name(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match=r"there is no run in .*; name one with --out FOLDER"):
+    with pytest.raises(StartError, match=r"There is no run in .*; name one with --out FOLDER"):
         run_folder(None, tmp_path)
     Ledger(tmp_path / "fixes", resume=False).close()
     assert run_folder(None, tmp_path) == tmp_path / "fixes"
     assert run_folder(None, tmp_path / "fixes") == tmp_path / "fixes"
     Ledger(tmp_path / "more", resume=False).close()
-    with pytest.raises(StartError, match=r"there are several runs in .* \(fixes, more\)"):
+    with pytest.raises(StartError, match=r"There are several runs in .* \(fixes, more\)"):
         run_folder(None, tmp_path)
     assert run_folder(str(tmp_path / "more"), tmp_path) == tmp_path / "more"
 

@@ -114,13 +114,13 @@ def test_a_folder_with_other_files_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="is not a fleet's folder"):
         read_ledger(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StartError, match="cannot use"):
+    with pytest.raises(StartError, match="cannot be used"):
         Ledger(tmp_path / "file", resume=False)
 
 
 def test_a_database_of_something_else_is_an_error_not_a_loss(tmp_path: Path) -> None:
     (tmp_path / "fleet.sqlite").write_text("this is no database, but long enough to look like a file of one" * 20)
-    with pytest.raises(StartError, match="cannot use"):
+    with pytest.raises(StartError, match="cannot be used"):
         Ledger(tmp_path, resume=True)
     assert (tmp_path / "fleet.sqlite").read_text().startswith("this is no database")
 
@@ -133,7 +133,7 @@ def test_what_cannot_be_written_is_an_error_and_the_task_is_run_again(tmp_path: 
     assert taken is not None
     (folder / "patches").rmdir()
     (folder / "patches").write_text("in the way")
-    with pytest.raises(LedgerError, match="cannot write"):
+    with pytest.raises(LedgerError, match="cannot be written"):
         ledger.finish(taken[0], 1, PASSED, None)
     assert list(ledger.results()) == []
     ledger.close()

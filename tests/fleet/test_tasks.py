@@ -121,7 +121,7 @@ def test_an_empty_list_or_one_that_is_no_text_is_refused(tmp_path: Path, content
     path.write_bytes(content)
     with pytest.raises(TaskListError, match=r"no task|not UTF-8"):
         read_tasks(path, {}, tmp_path)
-    with pytest.raises(TaskListError, match="cannot read"):
+    with pytest.raises(TaskListError, match="cannot be read"):
         read_tasks(tmp_path / "none", {}, tmp_path)
 
 
@@ -152,7 +152,7 @@ def test_a_task_for_each_file_quotes_its_name_for_the_shell_only(tmp_path: Path)
     assert tasks[1].prompt == "Migrate src/it's a file.py, not {this}"
     assert tasks[1].check == """python -m py_compile 'src/it'"'"'s a file.py'"""
     assert {task.repo for task in tasks} == {str(repo)}
-    with pytest.raises(TaskListError, match="no tracked file matches"):
+    with pytest.raises(TaskListError, match="No tracked file matches"):
         each_file(["*.rs"], repo, "x", {})
 
 

@@ -33,7 +33,7 @@ def test_a_key_is_stored_used_for_its_host_and_forgotten(tmp_path: Path) -> None
     elsewhere = program(tmp_path, ANTHROPIC_BASE_URL="https://other.example")
     refused = elsewhere.run("-p", "hi", "-m", "anthropic/m")
     assert refused.code == 52
-    assert "no key for anthropic" in refused.stderr
+    assert "There is no key for anthropic" in refused.stderr
     doctor = here.run("doctor", "-m", "anthropic/m")
     assert doctor.code == 0
     assert "stored" in doctor.stdout
@@ -49,8 +49,8 @@ def test_a_key_is_stored_used_for_its_host_and_forgotten(tmp_path: Path) -> None
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, words in (
-        (("login", "nobody"), "unknown provider 'nobody'"),
-        (("login", "openai"), "not a key"),
+        (("login", "nobody"), "Provider 'nobody' is unknown"),
+        (("login", "openai"), "A key is one word"),
         (("login",), "PROVIDER"),
     ):
         ended = program(tmp_path).run(*arguments)

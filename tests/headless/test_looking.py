@@ -91,7 +91,7 @@ def test_what_can_not_be_looked_at(tmp_path: Path) -> None:
     assert (nothing.code, "needs a session" in nothing.stderr) == (2, True)
     none = program.run("-p", "--compact-dry-run", "-c")
     assert none.code == 42
-    assert "no sessions are stored for" in none.stderr
+    assert "No sessions are stored for" in none.stderr
     assert not list((tmp_path / "home").rglob("sessions.db"))
     unknown = program.run("context", "--json", "-r", "zzz")
     assert unknown.code == 42

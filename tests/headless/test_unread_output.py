@@ -146,7 +146,7 @@ def test_an_answer_that_finds_a_full_disk_is_one_line(arguments: list[str], tmp_
         assert process.stderr is not None
         error = process.stderr.read().decode()
         assert ends(process) == 1
-    assert "cannot write the output: No space left" in error
+    assert "The output cannot be written: No space left" in error
     assert error.count("\n") == 1
 
 

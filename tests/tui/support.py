@@ -120,7 +120,7 @@ class Accounts:
 
     def find(self, provider: str) -> str:
         if self._known is not None and provider not in self._known:
-            raise ValueError(f"unknown provider {provider!r}")
+            raise ValueError(f"Provider {provider!r} is unknown")
         return provider
 
     def store(self, provider: str, key: str) -> str:

@@ -108,7 +108,7 @@ async def test_no_key_is_asked_for_a_provider_that_does_not_exist() -> None:
 
     async with running(commands=WITH_LOGIN, accounts=Accounts(store, known=("openai",)).anew) as it:
         await it.say("/login nosuch")
-        await it.shows("unknown provider 'nosuch'")
+        await it.shows("Provider 'nosuch' is unknown")
         assert "Key for" not in it.screen()
         await it.say("/login openai")
         await it.shows("Key for openai")

@@ -169,10 +169,10 @@ def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
     if not near and (meant := _respelt(name, by_name)) != name:
         named = find_model(meant, offers)
         if named.candidates:
-            return f"unknown model {name!r}. Did you mean {named.ref or meant}?"
+            return f"Model {name!r} is unknown. Did you mean {named.ref or meant}?"
     lists = "`swecli models` (/model in a session) lists the usable models; provider/name selects any other."
     hint = f"Did you mean {by_name[near]}?" if near else lists
-    return f"unknown model {name!r}. {hint}"
+    return f"Model {name!r} is unknown. {hint}"
 
 
 def _respelt(name: str, names: Iterable[str]) -> str:

@@ -264,7 +264,7 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
     if provider is None:
         if not slash or not name:
             raise BadModelReference(
-                f"unknown model {reference!r}: write provider/name, for example openai/{model or name or 'NAME'}"
+                f"Model {reference!r} is unknown: write provider/name, for example openai/{model or name or 'NAME'}"
             )
         if "://" in reference:
             address = reference.strip()
@@ -275,7 +275,7 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
         near = difflib.get_close_matches(name.lower(), providers, 1)
         meant = f" Did you mean {near[0]}/{model}?" if near else ""
         raise UnknownProvider(
-            f"unknown provider {name!r}.{meant} Known providers: {', '.join(sorted(providers))}; add others in "
+            f"Provider {name!r} is unknown.{meant} Known providers: {', '.join(sorted(providers))}; add others in "
             "the settings."
         )
     model = model or provider.default_model
@@ -352,7 +352,7 @@ def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_
     if provider.sign_in:
         if not key:
             raise MissingKey(
-                f"nobody is signed in at {provider.name}: use `swecli login {provider.name}` in a terminal"
+                f"Nobody is signed in at {provider.name}: use `swecli login {provider.name}` in a terminal"
             )
         return ""  # each request gets the token that counts then
     if not key:
@@ -360,8 +360,8 @@ def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_
             return ""
         names = " or ".join(provider.api_key_env)
         raise MissingKey(
-            f"no key for {provider.name}: set {names} in the environment or store one with /login {provider.name}, "
-            "or choose another model with -m provider/name"
+            f"There is no key for {provider.name}: set {names} in the environment or store one with /login "
+            f"{provider.name}, or choose another model with -m provider/name"
         )
     if not is_key(key):
         source = variable or f"the stored key of {provider.name}"

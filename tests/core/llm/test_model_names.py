@@ -76,9 +76,9 @@ def test_a_mistyped_name_gets_the_nearest_and_others_a_way_out() -> None:
     assert find_model("cluade-hiaku", ANTHROPIC).problem.endswith("Did you mean anthropic/claude-haiku-4-5?")
     assert "Did you mean" not in find_model("sonnet haiku", ANTHROPIC).problem
     unknown = find_model("hello", SERVER).problem
-    assert unknown.startswith("unknown model 'hello'.")
+    assert unknown.startswith("Model 'hello' is unknown.")
     assert "`swecli models` (/model in a session) lists" in unknown
-    assert find_model("x", ()).problem.startswith("unknown model 'x'.")
+    assert find_model("x", ()).problem.startswith("Model 'x' is unknown.")
 
 
 def test_a_name_with_a_provider_that_is_unknown_goes_to_no_other_provider() -> None:

@@ -289,7 +289,7 @@ def test_unknown_protocols_are_refused() -> None:
 def test_a_reference_without_a_provider_gets_an_example(reference: str, example: str) -> None:
     with pytest.raises(BadModelReference) as caught:
         resolve(reference, {})
-    assert f"unknown model {reference!r}" in str(caught.value)
+    assert f"Model {reference!r} is unknown" in str(caught.value)
     assert str(caught.value).endswith(example)
 
 
