@@ -53,6 +53,8 @@ class OfferedModels:
         self.unlisted: tuple[str, ...] = ()
         self.silent: tuple[str, ...] = ()
         self.omitted = 0
+        self._loads = False
+        """Whether a server of the last query still loads its model."""
 
     @property
     def own_servers(self) -> list[Account]:
@@ -61,7 +63,12 @@ class OfferedModels:
 
     def catalog(self, keep_price: Callable[[str, Price], str]) -> ModelCatalog:
         """What a session asks for; ``keep_price`` writes a price into the user's settings."""
-        return ModelCatalog(self.query, lambda: self.unlisted, lambda: self.omitted, listening, keep_price)
+        return ModelCatalog(self.query, lambda: self.unlisted, lambda: self.omitted, self._nearby, keep_price)
+
+    async def _nearby(self) -> Sequence[str]:
+        """Addresses that accept a connection; only servers that load a model are asked whether they have it now."""
+        loading = await find_local_servers() if self._loads else ()
+        return (*await listening(), *(server.base_url for server in loading if not server.loading))
 
     async def query(self, *, nearby: bool = True, seconds: float | None = None) -> Sequence[ModelOffer]:
         """Models to choose from, the likeliest first. Detects servers on this machine (``nearby``), and contacts those
@@ -78,7 +85,8 @@ class OfferedModels:
         self._windows.found(servers)
         asked = {_port(account.address) for account in own if is_loopback(account.address)}
         servers = [server for server in servers if _port(server.base_url) not in asked]
-        loading = (LOADING.format(host_key(server.base_url)) for server in servers if server.loading)
+        loading = [LOADING.format(host_key(server.base_url)) for server in servers if server.loading]
+        self._loads = bool(loading)
         self.unlisted = tuple(filter(None, (*(account.problem for account in accounts), *self.silent, *loading)))
         listed = [offer for listing, _ in lists for offer in listing]
         named = named_models(self._configs.settings)

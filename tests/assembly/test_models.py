@@ -374,13 +374,26 @@ def nearby(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_server_nearby_that_still_loads_its_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def servers(seconds: float) -> tuple[LocalServer, ...]:
-        return (LocalServer("llamacpp", "http://127.0.0.1:8080/v1", (), loading=True),)
+    found = LocalServer("llamacpp", "http://127.0.0.1:8080/v1", (), loading=True)
+
+    async def servers(seconds: float = 1) -> tuple[LocalServer, ...]:
+        return (found,)
+
+    async def listening() -> tuple[str, ...]:
+        return ("127.0.0.1:8080",)
 
     monkeypatch.setattr(offered_models, "find_local_servers", servers)
+    monkeypatch.setattr(offered_models, "listening", listening)
     chosen = supply(settings(), environment={})
     assert not [offer for offer in await chosen.offered.query() if offer.running]
     assert "The server at 127.0.0.1:8080 still loads its model; /model lists it when it has." in chosen.offered.unlisted
+    nearby = chosen.catalog().nearby
+    loads = await nearby()
+    assert await nearby() == loads
+    found = NEARBY
+    assert await nearby() != loads
+    await chosen.offered.query()
+    assert await nearby() == loads
 
 
 @pytest.mark.usefixtures("nearby")
