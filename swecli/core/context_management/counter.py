@@ -669,8 +669,11 @@ class SizeCache:
         for part in message.parts:
             match part:
                 case TextPart(text=text):
-                    component = RETRIEVED if is_pointers(text) else spoken
-                    component, tokens = PLAYBOOK if text.startswith(PLAYBOOK_NOTE) else component, count(text)
+                    component, tokens = spoken, count(text)
+                    if message.note and text.startswith(PLAYBOOK_NOTE):
+                        component = PLAYBOOK
+                    elif message.note and is_pointers(text):
+                        component = RETRIEVED
                 case ReasoningPart(text=text, opaque=opaque):
                     component = REASONING
                     tokens = max(count(text), self._opaque(opaque.data) if opaque else 0)

@@ -129,7 +129,7 @@ class InstructionNews(Companion):
         sources = sources_of(loaded, MemoryText(), ()) if earlier is None else earlier.sources
         known = {part.name: part for part in sources if part.source in INSTRUCTION_SOURCES}
         digests = {(part.digest, part.source == QUOTED) for part in known.values()}
-        own = self._models_digests()
+        own = self._models_digests() if self._recorder.ledger.changes else ()
         told = self._notes.topics(INSTRUCTIONS)
         for name in dict.fromkeys((*self._present, *known, *(topic.removeprefix(INSTRUCTIONS) for topic in told))):
             file, topic = self._present.get(name), INSTRUCTIONS + name

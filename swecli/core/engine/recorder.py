@@ -82,7 +82,7 @@ class Facts(Sequence[Event]):
 
     def __init__(self, history: Sequence[Event], left: int = 0) -> None:
         """``history`` has the newest facts; ``left`` earlier ones are only in the log."""
-        self._held = list(history)
+        self._held: list[Event] = []
         self._fresh = 0
         """Facts added since some were last dropped."""
         self._left = left
@@ -93,7 +93,8 @@ class Facts(Sequence[Event]):
         self.lost: list[int] = []
         """Positions of events that are unreadable or need a later version, since the context was last restored."""
         for event in history:
-            self._look(event)
+            self.add(event)
+        self._fresh = 0
 
     @property
     def held(self) -> Sequence[Event]:
@@ -106,7 +107,10 @@ class Facts(Sequence[Event]):
 
     def add(self, event: Event) -> None:
         self._held.append(event)
-        self._look(event)
+        if isinstance(event.body, Unknown):
+            self.lost.append(event.seq)
+        elif isinstance(event.body, ContextRestored):
+            self.lost.clear()
         self._fresh += 1
         if self._fresh >= KEPT:
             self._let_go()
@@ -131,12 +135,6 @@ class Facts(Sequence[Event]):
         self._held = list(self._held)
         self._let_go()
         return past
-
-    def _look(self, event: Event) -> None:
-        if isinstance(event.body, Unknown):
-            self.lost.append(event.seq)
-        elif isinstance(event.body, ContextRestored):
-            self.lost.clear()
 
     def _let_go(self) -> None:
         self._fresh = 0

@@ -49,13 +49,16 @@ class ExtensionNews(Companion):
 
     def start(self, *, resumed: bool) -> None:
         """Offer the skills that have come since an earlier run without any."""
+        self.due = resumed  # the prompt of a new session has the skills of now
         if resumed and not self._inner:
             offer_skills(self._tools, self._files)
 
     async def joined(self, message: Joined) -> None:
         if not message.first:
             return
-        change, self._seen = await asyncio.to_thread(self._files.news, self._seen)
+        seen = self._seen
+        change, self._seen = await asyncio.to_thread(self._files.news, seen)
+        self.due = self.due or self._seen is not seen
         if change is None:
             return
         self._title = change.summary
