@@ -17,7 +17,8 @@ from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import as_list, as_object, encoded
-from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Translations, WireRequest
+from swecli.core.llm.per_message import Translations
+from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.transport import ENCODING_HINT, Fetcher, HttpResponse, Transport

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import is_
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from swecli.core.protocol.messages import Message
 
 _T = TypeVar("_T")
+_Target = TypeVar("_Target")
 
 
 class PerMessage(Generic[_T]):
@@ -42,3 +43,20 @@ class ListPerMessage(PerMessage[Sequence[_T]]):
 
     def all_of(self, messages: tuple[Message, ...]) -> list[_T]:
         return list(chain.from_iterable(self.of(messages)))
+
+
+class Translations:
+    """What a protocol made of each message of a conversation for one target. Nobody changes these values: the next
+    request has them again."""
+
+    def __init__(self) -> None:
+        self._target: object = None
+        self._made: PerMessage[Any] = PerMessage(lambda message: None)
+
+    def of(
+        self, messages: tuple[Message, ...], target: _Target, make: Callable[[Message, _Target], _T]
+    ) -> Sequence[_T]:
+        """The value of each message; ``make`` is the same function in every call."""
+        if target is not self._target:
+            self._target, self._made = target, PerMessage(lambda message: make(message, target))
+        return self._made.of(messages)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from swecli.core.llm import quarantine, sent_images
 from swecli.core.llm.json_values import compact, encoded
-from swecli.core.llm.per_message import PerMessage
-from swecli.core.llm.protocols.base import Target, Translations
+from swecli.core.llm.per_message import PerMessage, Translations
+from swecli.core.llm.protocols.base import Target
 from swecli.core.llm.protocols.registry import PROTOCOLS, request_builder
 from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.messages import (

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from swecli.core.llm.answer_formats import closed, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
+from swecli.core.llm.per_message import Translations
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import (
     OTHER_ANSWER,
@@ -20,7 +21,6 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
-    Translations,
     WireRequest,
     WireStop,
     dropped_thoughts,

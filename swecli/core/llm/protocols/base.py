@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args
+from typing import Final, Literal, Protocol, TypeVar, get_args
 
 from msgspec import Struct, field, structs
 
@@ -27,7 +27,7 @@ from swecli.core.llm.json_values import (
     parse_event,
     parse_object,
 )
-from swecli.core.llm.per_message import PerMessage
+from swecli.core.llm.per_message import Translations
 from swecli.core.llm.protocols.arguments import is_whole, once
 from swecli.core.llm.remedies import OTHER_MODEL, ErrorContext
 from swecli.core.llm.text import SurrogateJoiner, ThinkSplitter, ThinkTags, clean
@@ -157,7 +157,6 @@ class OpaqueDraft(Struct, kw_only=True):
 
 
 Draft = TextDraft | ReasoningDraft | CallDraft | OpaqueDraft
-_Made = TypeVar("_Made")
 AnyDraft = TypeVar("AnyDraft", TextDraft, ReasoningDraft, CallDraft, OpaqueDraft)
 
 
@@ -523,23 +522,6 @@ def written_summary(message: Message, target: Target) -> JsonObject | None:
         return None
     written = (target.echo(part.opaque) for part in message.parts if isinstance(part, TextPart) and part.opaque)
     return next((as_object(data[SUMMARY]) for data in written if data is not None and SUMMARY in data), None)
-
-
-class Translations:
-    """What a protocol made of each message of a conversation for one target. Nobody changes these values: the next
-    request has them again."""
-
-    def __init__(self) -> None:
-        self._target: Target | None = None
-        self._made: PerMessage[Any] = PerMessage(lambda message: None)
-
-    def of(
-        self, messages: tuple[Message, ...], target: Target, make: Callable[[Message, Target], _Made]
-    ) -> Sequence[_Made]:
-        """The value of each message; ``make`` is the same function in every call."""
-        if target is not self._target:
-            self._target, self._made = target, PerMessage(lambda message: make(message, target))
-        return self._made.of(messages)
 
 
 class BuildRequest(Protocol):

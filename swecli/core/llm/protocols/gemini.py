@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from swecli.core.llm.answer_formats import plain_schema, wanted_schema
 from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
+from swecli.core.llm.per_message import Translations
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import (
     CallDraft,
@@ -18,7 +19,6 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
-    Translations,
     WireRequest,
     WireStop,
 )

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from swecli.core.llm.answer_formats import plain_schema, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_items, as_object, as_text
+from swecli.core.llm.per_message import Translations
 from swecli.core.llm.protocols.arguments import arguments_object
-from swecli.core.llm.protocols.base import CallDraft, Decoder, Target, Translations, WireRequest, WireStop
+from swecli.core.llm.protocols.base import CallDraft, Decoder, Target, WireRequest, WireStop
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import ImagePart, Message, ReasoningPart, Usage
 

@@ -18,6 +18,7 @@ from swecli.core.llm.json_values import (
     is_list,
     is_object,
 )
+from swecli.core.llm.per_message import Translations
 from swecli.core.llm.protocols.arguments import arguments_text, is_whole, rewrite_id
 from swecli.core.llm.protocols.base import (
     CallDraft,
@@ -25,7 +26,6 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
-    Translations,
     WireRequest,
     WireStop,
     first_int,

@@ -10,6 +10,7 @@ from msgspec import structs
 from swecli.core.llm.answer_formats import openai_format, wanted_schema
 from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_list
+from swecli.core.llm.per_message import Translations
 from swecli.core.llm.protocols.arguments import arguments_object, arguments_text, rewrite_id
 from swecli.core.llm.protocols.base import (
     OTHER_ANSWER,
@@ -21,7 +22,6 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
-    Translations,
     WireRequest,
     WireStop,
     dropped_thoughts,
