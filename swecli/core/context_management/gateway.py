@@ -41,9 +41,12 @@ class RequestGateway(Struct):
         if budget is None or budget.upper > room or budget.window != window_of(info, self.context.limits).total:
             budget = await self._measured(request, info)
             room = self._room(budget, request)
-        trouble = self._trouble(budget, budget.used if likely else budget.upper, room, info)
-        if trouble is not None:
-            yield Failed(trouble)
+        if (size := budget.used if likely else budget.upper) > room:
+            why = f"it has up to {size:,} tokens, and {shown_ref(info.ref)} has room for {room:,}"
+            yield Failed(ProviderError("context_overflow", f"{REQUEST_NOT_SENT}: {why}"))
+            return
+        if (left := self.left()) is not None and budget.used > left:
+            yield Failed(ProviderError("quota", f"{REQUEST_NOT_SENT}: {over_cap(budget.used, left)}"))
             return
         if self.guard is not None:
             self.guard.check(request, info)
@@ -90,17 +93,6 @@ class RequestGateway(Struct):
         reserve = budget.window - budget.effective
         answer = reserve if request.max_output_tokens is None else min(reserve, request.max_output_tokens)
         return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
-
-    def _trouble(self, budget: Budget, size: int, room: int, info: ModelInfo) -> ProviderError | None:
-        if size > room:
-            return ProviderError(
-                "context_overflow",
-                f"{REQUEST_NOT_SENT}: it has up to {size:,} tokens, and {shown_ref(info.ref)} has room for {room:,}",
-            )
-        left = self.left()
-        if left is not None and budget.used > left:
-            return ProviderError("quota", f"{REQUEST_NOT_SENT}: {over_cap(budget.used, left)}")
-        return None
 
 
 def with_room_for_answer(request: ModelRequest, budget: Budget, info: ModelInfo) -> ModelRequest:

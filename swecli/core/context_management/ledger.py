@@ -297,7 +297,7 @@ class Projected(Struct, frozen=True):
     settled: Settled
 
 
-class _Shown(Struct):
+class Shown(Struct):
     """What the first ``entries`` of the view show, so that only what it has grown by is looked at: items, the newest
     call of each tool that is there word for word, and the last entry made by a clearing or a summary."""
 
@@ -355,7 +355,7 @@ class Ledger:
         """Increases when the view changes other than by growing at its end."""
         self.projected: Projected | None = None
         """The messages of the view; a cache of ``project``."""
-        self._shown = _Shown(-1)
+        self._shown = Shown(-1)
         self._left: tuple[int, int, frozenset[str]] = (-1, 0, frozenset())
         """Items outside the conversation, as of the first entries of the view as of ``rewrites``; a cache of
         ``left``."""
@@ -449,26 +449,23 @@ class Ledger:
 
     def live_items(self) -> AbstractSet[str]:
         """Items with some content word for word in the view, files attached to a summary included."""
-        return self._seen_view().live
+        return self.shown.live
 
     def present_items(self) -> AbstractSet[str]:
         """Items known to the model: in the view, as a stub, or behind a summary."""
-        return self._seen_view().present
+        return self.shown.present
 
     def newest_call(self, tool: str) -> ToolCallPart | None:
         """The newest call of a tool that the model sees word for word."""
-        entry = self._seen_view().calls.get(tool)
+        entry = self.shown.calls.get(tool)
         return next((part for part in entry.parts if isinstance(part, ToolCallPart)), None) if entry else None
 
     @property
-    def newest_made(self) -> ViewEntry | None:
-        """The last entry of the view that a clearing or a summary made."""
-        return self._seen_view().made
-
-    def _seen_view(self) -> _Shown:
+    def shown(self) -> Shown:
+        """What the view shows now."""
         shown = self._shown
         if shown.rewrites != self.rewrites:
-            shown = self._shown = _Shown(self.rewrites)
+            shown = self._shown = Shown(self.rewrites)
         begin = shown.entries
         added = self._view[begin:]
         for viewed in added:

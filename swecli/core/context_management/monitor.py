@@ -257,17 +257,21 @@ class TokenMonitor:
     def budget(self, weighed: Weighed, limits: Limits, info: ModelInfo) -> Budget:
         """The sizes of a request against the effective window."""
         fixed, prediction = weighed.fixed, weighed.prediction
-        calibration = self._calibration(info)
         window = window_of(info, limits)
         results = min(weighed.cleared, round(prediction.messages.get(RESULTS, 0.0)))
         if results:
             less = {**prediction.messages, RESULTS: prediction.messages[RESULTS] - results}
             prediction = replace(prediction, messages=less, total=max(0.0, prediction.total - results))
         used = round(prediction.total)
-        unknown = (
-            not prediction.anchored and calibration.learned.tokens <= 0 and family_ratio(info.ref) == UNKNOWN_FAMILY
-        )
-        upper = used + round(_guard(prediction, window.total, unknown=unknown))
+        share = GUARD_ESTIMATE_SHARE
+        if prediction.anchored:
+            least = _anchored_guard(window.total)
+        else:
+            least = min(float(UNSEEN_TOKENS), UNSEEN_WINDOW_SHARE * window.total)
+            # No report has told anything of this model's tokenizer, of a kind that is not known either.
+            if self._calibration(info).learned.tokens <= 0 and family_ratio(info.ref) == UNKNOWN_FAMILY:
+                share = UNKNOWN_AT_MOST / UNKNOWN_FAMILY - 1
+        upper = used + round(max(least, max(share, prediction.missed) * prediction.estimated))
         components = _components(fixed, prediction, used)
         if limits.components != UNLIMITED:
             components = limited(components, limits.components, window.effective)
@@ -375,15 +379,6 @@ def is_vague(budget: Budget) -> bool:
 
 def _anchored_guard(window: int) -> float:
     return min(float(GUARD_TOKENS), GUARD_WINDOW_SHARE * window)
-
-
-def _guard(prediction: Prediction, window: int, *, unknown: bool) -> float:
-    """Tokens by which the request may be larger than predicted. ``unknown``: no report has told anything of this
-    model's tokenizer, of a kind that is not known either."""
-    unseen = min(float(UNSEEN_TOKENS), UNSEEN_WINDOW_SHARE * window)
-    least = _anchored_guard(window) if prediction.anchored else unseen
-    share = UNKNOWN_AT_MOST / UNKNOWN_FAMILY - 1 if unknown else GUARD_ESTIMATE_SHARE
-    return max(least, max(share, prediction.missed) * prediction.estimated)
 
 
 def _components(fixed: Mapping[str, int], prediction: Prediction, used: int) -> tuple[Component, ...]:

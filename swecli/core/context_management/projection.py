@@ -89,7 +89,7 @@ def thoughts_changed(ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo)
 def watermarks(ledger: Ledger, messages: Sequence[Message], *, changed: bool) -> tuple[int, ...]:
     """Index of the last message made by a clearing or a summary; right after a change also of the last one before it,
     up to which a provider still has the conversation cached."""
-    made = [ledger.newest_made]
+    made = [ledger.shown.made]
     if changed:
         made.append(
             next((entry for entry in reversed(ledger.replaced_view) if entry.kind in ("stub", "summary")), None)

@@ -45,7 +45,7 @@ def is_as_counted(ledger: Ledger) -> bool:
     assert ledger.left == outside(ledger)
     calls, made = newest(ledger)
     assert {name: ledger.newest_call(name) for name in calls} == calls
-    assert ledger.newest_made == made
+    assert ledger.shown.made == made
     return (ledger.live_items(), ledger.present_items()) == counted(ledger)
 
 
