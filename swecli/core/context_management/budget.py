@@ -25,8 +25,8 @@ from swecli.core.protocol.budget import (
     is_tools,
 )
 
-FIXED = (SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK, SKILLS)
-"""Components of every request, as are the tools."""
+FIXED = (SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK, SKILLS, TOOLS)
+"""Components of every request; those of tools begin so."""
 
 MUCH_FIXED = 1 / 3
 """Share of the effective window from which on the fixed parts get a warning of their own."""
@@ -122,7 +122,7 @@ def fixed_tokens(budget: Budget) -> int:
 
 
 def _fixed_parts(budget: Budget) -> list[Component]:
-    return [part for part in budget.components if part.name in FIXED or is_tools(part.name)]
+    return [part for part in budget.components if part.name.startswith(FIXED)]
 
 
 def roomy_part(budget: Budget) -> int:
