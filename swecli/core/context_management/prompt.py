@@ -293,21 +293,20 @@ def message_breakpoints(messages: Sequence[Message], *watermarks: int) -> tuple[
     By priority: the last message; the last message of the previous request, if an answer and its results have more
     blocks than a provider searches; the watermarks of clearing; the end of the previous turn.
     """
-    last, previous = len(messages) - 1, _before_newest(messages, "assistant")
+    last, before = len(messages) - 1, dict[str, int]()
+    for index in range(last, -1, -1):  # the message before the newest one of each role
+        if not messages[index].note:
+            before.setdefault(messages[index].role, index - 1)
+        if "assistant" in before and "user" in before:
+            break
+    previous, turn_end = before.get("assistant"), before.get("user")
     far = previous is not None and sum(len(message.parts) for message in messages[previous + 1 :]) >= LOOKBACK
-    turn_end = _before_newest(messages, "user")
     wanted = (last, previous if far else None, *watermarks, turn_end, previous)
     chosen: list[int] = []
     for index in wanted:
         if index is not None and 0 <= index <= last and index not in chosen:
             chosen.append(index)
     return tuple(sorted(chosen[:MESSAGE_BREAKPOINTS]))
-
-
-def _before_newest(messages: Sequence[Message], role: str) -> int | None:
-    """Index of the message before the newest one of this role."""
-    places = (at for at in range(len(messages) - 1, -1, -1) if messages[at].role == role and not messages[at].note)
-    return next((at - 1 for at in places), None)
 
 
 def _limited(system: tuple[SystemBlock, ...], most: int) -> tuple[SystemBlock, ...]:
