@@ -158,8 +158,8 @@ class Bodies:
         """Entries whose bodies may go."""
 
     def add(self, entry: str, body: EntryBody) -> None:
-        if body.long:
-            (self._evicted if body.away else self._here)[entry] = body
+        """Follow a long body."""
+        (self._evicted if body.away else self._here)[entry] = body
 
     def see(self, live: Collection[str]) -> None:
         """Update visibility: entries outside ``live`` may be evicted, others come back."""

@@ -609,7 +609,8 @@ class Ledger:
         if entry.id in self.entries:
             return
         self.entries[entry.id] = entry
-        self._bodies.add(entry.id, entry.body)
+        if entry.body.long:
+            self._bodies.add(entry.id, entry.body)
         self._view.append(ViewEntry("live", entry.id))
         self.revision += 1
 
@@ -844,7 +845,8 @@ class Ledger:
         """End of loading: the content was set directly rather than by events, so derive the rest."""
         self._frozen = (-1, ())
         for entry in self.entries.values():
-            self._bodies.add(entry.id, entry.body)
+            if entry.body.long:
+                self._bodies.add(entry.id, entry.body)
 
     def evict(self) -> None:
         """Evict some of the content outside the model's view; it is read back on demand."""

@@ -151,12 +151,12 @@ class Quarantine:
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         refused = self._images.union(image.data for image in self._suspects)
-        names = {name for name in set(self._reported.all_of(request.messages)) if name.startswith(IMAGE_REFUSAL)}
+        recorded = set(self._reported.all_of(request.messages))
+        names = {name for name in recorded if name.startswith(IMAGE_REFUSAL)}
         if refused or self._earlier or names:
             request = without_images(
                 request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image, names) else ""
             )
-        recorded = set(self._reported.all_of(request.messages))
         thoughtless, parts = self._thoughtless | recorded, {name for name in recorded if name.startswith(PART)}
         if not self._parts and not thoughtless:
             return request
