@@ -69,7 +69,7 @@ class Masker:
 
     def cover(self, text: str) -> str:
         """The text with each character of a secret replaced by a star; the same object if it contains none."""
-        covered = self._known.sub(_stars, text) if self._known is not None else text
+        covered = self._known.sub(lambda match: "*" * len(match[0]), text) if self._known is not None else text
         covered = _without_shapes(covered, lambda secret: "*" * len(secret)) if self._shapes else covered
         return covered if covered != text else text
 
@@ -83,10 +83,6 @@ def _without_shapes(text: str, instead: Callable[[str], str]) -> str:
         pieces += (text[at:begin], instead(text[begin:end]))
         at = end
     return "".join((*pieces, text[at:])) if pieces else text
-
-
-def _stars(match: re.Match[str]) -> str:
-    return "*" * len(match[0])
 
 
 def is_unmistakable(secret: str) -> bool:

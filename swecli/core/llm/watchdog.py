@@ -61,7 +61,8 @@ class Watchdog:
             return await answer
         except asyncio.CancelledError:
             if self._fired and task.uncancel() <= cancelling:
-                raise self._error() from None
+                more = "more " if self._begun else ""
+                raise ProviderError("stalled", f"the model sent nothing {more}for {self._limit or 0:g} s") from None
             raise
         finally:
             self._waiting = None
@@ -96,9 +97,3 @@ class Watchdog:
         """Expect only usage and the end of the stream: the model is done."""
         self._ends_soon = True
         self._left = self._grace
-
-    def _error(self) -> ProviderError:
-        return ProviderError(
-            "stalled",
-            f"the model sent nothing {'more ' if self._begun else ''}for {self._limit or 0:g} s",
-        )

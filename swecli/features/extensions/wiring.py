@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
     from swecli.features.extensions.companion import ExtensionNews
-    from swecli.launch import Launch
 
 
 def feature() -> Feature:
@@ -30,8 +29,4 @@ def feature() -> Feature:
     return Feature(lambda core: news(core, inner=False), lambda core, agent: news(core, inner=True))
 
 
-def _build(launch: Launch) -> Feature:
-    return feature()
-
-
-WIRING = Wiring(_build)
+WIRING = Wiring(lambda launch: feature())

@@ -127,7 +127,11 @@ class Project:
         self.commands = [first[purpose] for purpose in known.purposes if purpose in first]
         self.others = [command for command in unique if command not in self.commands]
         self.tasks = {task.runner: task.names for task in named}
-        self.languages = self.languages or [_name_of(scan, language) for language, _ in present if language.name]
+        self.languages = self.languages or [
+            language.variant[0] if scan.matching(language.variant[1]) else language.name
+            for language, _ in present
+            if language.name
+        ]
         least = "" if scan.complete else "at least "
         self.patterns = {
             f"Tests ({least}{plural(len(tests), 'file')})": f"`{tests[0]}` and its neighbours"
@@ -477,10 +481,6 @@ def _written_in(scan: Scan) -> list[str]:
     names = [name for name, count in counts.items() if count >= least]
     names = [name for name in names if counts[name] > counts.get(known.variants.get(name, ""), 0)]
     return sorted(names, key=lambda name: -counts[name])[:_MOST_LANGUAGES]
-
-
-def _name_of(scan: Scan, language: Language) -> str:
-    return language.variant[0] if scan.matching(language.variant[1]) else language.name
 
 
 def _key_files(scan: Scan, named: Iterable[_Tasks], entries: Mapping[str, str]) -> dict[str, str]:

@@ -269,7 +269,8 @@ class MemoryTool(ChangeTool[MemoryParams]):
         try:
             target = read_target(place.file, ctx)
         except ToolError as error:
-            raise ToolError(f"{place.path}: {_reason(error, place)}") from error
+            reason = (str(error).partition(": ")[2] or str(error)).replace(str(place.file), place.path)
+            raise ToolError(f"{place.path}: {reason}") from error
         if target is None:
             raise ToolError(f"{place.path} does not exist.{self._others(place)}")
         return target[0], FileChange(place.file, target[0], target[0], target[1])
@@ -325,11 +326,6 @@ class MemoryTool(ChangeTool[MemoryParams]):
 
 def _gone(change: FileChange) -> FileChange:
     return FileChange(change.path, change.before, None, change.state)
-
-
-def _reason(error: ToolError, place: Place) -> str:
-    message = str(error).partition(": ")[2] or str(error)
-    return message.replace(str(place.file), place.path)
 
 
 def _span(wanted: tuple[int, int] | None, count: int, place: Place) -> tuple[int, int]:

@@ -65,15 +65,11 @@ def result_of(found: Retrieval, state: IndexState) -> CommandResult:
     if not rows:
         more = "" if state.complete else f" {indexed(state)}"
         return CommandResult.text(f"No file in this folder matches these words.{more}")
-    sure = "" if found.pointers or named else f"A message with these words gets no pointers: {_why_none(state.files)}."
+    few = f"in a folder of {plural(state.files, 'file')}, words say too little; search or read instead"
+    why = few if state.files < _FEW_FILES else "they match too many files"
+    sure = "" if found.pointers or named else f"A message with these words gets no pointers: {why}."
     blocks = (TableBlock(("Place", "Symbol", "Score"), rows), *((TextBlock(sure, "dim"),) if sure else ()))
     return CommandResult(blocks)
-
-
-def _why_none(files: int) -> str:
-    if files < _FEW_FILES:
-        return f"in a folder of {plural(files, 'file')}, words say too little; search or read instead"
-    return "they match too many files"
 
 
 WHERE = SlashCommand("where", "Find places in this project by words; sends nothing to a model", _run, arguments="words")

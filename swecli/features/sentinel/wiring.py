@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from swecli.core.engine.feature import Feature
     from swecli.core.protocol.context_events import RotKind
     from swecli.features.sentinel.companion import Keep, Sentinel
-    from swecli.launch import Launch
 
 
 def feature(keep_silenced: Keep | None = None) -> Feature:
@@ -27,10 +26,6 @@ def feature(keep_silenced: Keep | None = None) -> Feature:
         return (Sentinel(*parts, core.services.settings, core.session.follow_settings, keep_silenced),)
 
     return Feature(companions)
-
-
-def _build(launch: Launch) -> Feature:
-    return feature(partial(_keep, launch.environment))
 
 
 def _keep(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> str:
@@ -52,4 +47,4 @@ def _commands() -> Sequence[SlashCommand]:
     return (SENTINEL,)
 
 
-WIRING = Wiring(_build, _commands)
+WIRING = Wiring(lambda launch: feature(partial(_keep, launch.environment)), _commands)

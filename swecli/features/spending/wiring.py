@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from swecli.core.engine.feature import Feature
     from swecli.features.spending.companion import SpendingGate
     from swecli.features.spending.limits import Amount, Span, SpendingLimits, Spent
-    from swecli.launch import Launch
 
 
 def feature(spending: SpendingLimits | None = None) -> Feature:
@@ -35,10 +34,6 @@ def feature(spending: SpendingLimits | None = None) -> Feature:
         )
 
     return Feature(companions)
-
-
-def _build(launch: Launch) -> Feature:
-    return feature(spending_limits(launch.loaded.settings.budget, launch.paths.data / "workspaces"))
 
 
 def spending_limits(settings: BudgetSettings, folders: Path) -> SpendingLimits:
@@ -79,4 +74,6 @@ def day_spent(folders: Path, start: float, end: float, without: str) -> Spent:
     return Spent(dollars, tokens, unpriced)
 
 
-WIRING = Wiring(_build)
+WIRING = Wiring(
+    lambda launch: feature(spending_limits(launch.loaded.settings.budget, launch.paths.data / "workspaces"))
+)
