@@ -127,6 +127,7 @@ def tune(arguments: Sequence[str]) -> int:
         document = {"sessions": len(recordings), "tried": msgspec.to_builtins(tried)}
         return print_text(json.dumps({**document, "reason": proposal.reason, "toml": proposal.toml}, indent=2) + "\n")
     from swecli.block_text import block_lines
+    from swecli.core.config.paths import user_file
     from swecli.features.lab.report import trials
 
     report = [
@@ -136,14 +137,8 @@ def tune(arguments: Sequence[str]) -> int:
         "",
         proposal.reason,
     ]
-    report += [f"To use it, add this to {_user_file()}:", "", proposal.toml] if proposal.best else []
+    report += [f"To use it, add this to {user_file(os.environ)}:", "", proposal.toml] if proposal.best else []
     return print_text("\n".join(report) + "\n")
-
-
-def _user_file() -> str:
-    from swecli.core.config.paths import user_file
-
-    return str(user_file(os.environ))
 
 
 def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from swecli.command_line.arguments import folder_parser, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text
@@ -99,12 +99,12 @@ def _entries(folder: Path, name: str) -> Iterator[Entry]:
 def _line(entry: Entry) -> str:
     from swecli.safe_text import safe_line
 
-    rest = ", ".join(f"{name} {_value(value)}" for name, value in entry.items() if name not in ("timestamp", "type"))
+    rest = ", ".join(
+        f"{name} {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in entry.items()
+        if name not in ("timestamp", "type")
+    )
     return safe_line(f"{entry.get('timestamp', '')} {entry.get('type', '')}: {rest}")
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _export(folder: Path, wanted: str) -> int:

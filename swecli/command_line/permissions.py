@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -270,14 +271,9 @@ def _check(arguments: Sequence[str]) -> int:
         return print_lines(judge_lines(input_lines(), policies()))
     if not chosen.command:
         raise UsageError("A command is missing: swecli permissions check -- COMMAND")
-    return _check_one(_as_text(chosen.command), working_directory(chosen.cwd), chosen.mode, as_json=chosen.json)
-
-
-def _as_text(words: Sequence[str]) -> str:
-    """The command as the shell gets it. Several words were already split by the user's shell."""
-    import shlex
-
-    return words[0] if len(words) == 1 else shlex.join(words)
+    # Several words were already split by the user's shell.
+    command = chosen.command[0] if len(chosen.command) == 1 else shlex.join(chosen.command)
+    return _check_one(command, working_directory(chosen.cwd), chosen.mode, as_json=chosen.json)
 
 
 def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) -> int:

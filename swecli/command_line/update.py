@@ -46,7 +46,8 @@ def upgrade(of: Installation) -> Upgrade:
     """The command that belongs to the installer that left its mark. The most specific mark counts: the environments of
     uv and pipx are ones that pip could change too, but their owner would not know."""
     address = str(of.source.get("url", ""))
-    folder = _path_of(address)
+    parts = urlsplit(address)
+    folder = url2pathname(unquote(parts.path)) if parts.scheme == "file" else ""
     about = of.source.get("dir_info")
     if isinstance(about, dict) and about.get("editable") and folder:
         quoted = shlex.quote(folder)
@@ -74,12 +75,6 @@ def _pip(of: Installation) -> str:
     if of.installer == "uv":  # its environments need not contain pip
         return f"uv pip install --python {shlex.quote(of.python)}"
     return f"{shlex.quote(of.python)} -m pip install"
-
-
-def _path_of(address: str) -> str:
-    """The path of a ``file:`` address; empty for any other."""
-    parts = urlsplit(address)
-    return url2pathname(unquote(parts.path)) if parts.scheme == "file" else ""
 
 
 def this_installation() -> Installation:

@@ -58,7 +58,9 @@ def in_worktree(options: LaunchOptions, run: Callable[[LaunchOptions], int]) -> 
         try:
             return run(inner)
         finally:
-            _tell(_ended(tree, name, environment, alone(), options))
+            from swecli.command_line.standard_streams import complain
+
+            complain(f"swecli: {_ended(tree, name, environment, alone(), options)}")
 
 
 def _of_session(options: LaunchOptions, base: Path) -> str | None:
@@ -158,10 +160,3 @@ def _ended(tree: WorkTree, name: str, environment: Mapping[str, str], alone: boo
     with contextlib.suppress(OSError):
         write_trust(user_paths(os.environ).data, tree.folder, "unknown")
     return f"The worktree {name} had no changes and was removed with its branch.{goes_on}"
-
-
-def _tell(text: str) -> None:
-    """Print to standard error: standard output may belong to a program."""
-    from swecli.command_line.standard_streams import complain
-
-    complain(f"swecli: {text}")

@@ -14,7 +14,6 @@ from swecli.figures import cut_line, plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
-    from swecli.core.extensions.catalogue import Waiting
     from swecli.core.extensions.sources import Kind
     from swecli.core.extensions.watch import ExtensionFiles
 
@@ -37,17 +36,22 @@ def custom_commands(session: Session) -> tuple[SlashCommand, ...]:
     if files is None:
         return ()
     now = files.look()
-    commands = [_calling(invocable.name, invocable.description, invocable.hint) for invocable in now.invocables]
+    commands: list[SlashCommand] = []
+    for item in now.invocables:
+        shown = item.hint if item.hint.startswith(("[", "<")) else f"[{item.hint or 'text'}]"
+        commands.append(_calling(item.name, cut_line(item.description, _SUMMARY), shown))
     known = {command.name for command in commands}
-    return (*commands, *(_waiting(item) for item in now.waiting if item.kind != "agents" and item.name not in known))
+    for item in now.waiting:
+        if item.kind != "agents" and item.name not in known:
+            commands.append(_calling(item.name, f"Waits for approval: /{item.kind} approve {item.name}"))
+    return tuple(commands)
 
 
-def _calling(name: str, description: str, hint: str) -> SlashCommand:
-    async def run(session: Session, arguments: str) -> CommandResult:
-        return _call(session, Invoke(name, arguments))
+def _calling(name: str, summary: str, arguments: str = "") -> SlashCommand:
+    async def run(session: Session, words: str) -> CommandResult:
+        return _call(session, Invoke(name, words))  # it may have been approved since the list was made
 
-    shown = hint if hint.startswith(("[", "<")) else f"[{hint or 'text'}]"
-    return SlashCommand(name, cut_line(description, _SUMMARY), run, arguments=shown, own=True)
+    return SlashCommand(name, summary, run, arguments=arguments, own=True)
 
 
 def _call(session: Session, call: Invoke) -> CommandResult:
@@ -60,13 +64,6 @@ def _call(session: Session, call: Invoke) -> CommandResult:
         return CommandResult.text(str(error), "error")
     session.send(call)
     return CommandResult()
-
-
-def _waiting(item: Waiting) -> SlashCommand:
-    async def run(session: Session, arguments: str) -> CommandResult:
-        return _call(session, Invoke(item.name, arguments))  # it may have been approved since the list was made
-
-    return SlashCommand(item.name, f"Waits for approval: /{item.kind} approve {item.name}", run, own=True)
 
 
 async def _run_skill(session: Session, arguments: str) -> CommandResult:

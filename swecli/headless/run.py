@@ -68,10 +68,8 @@ class CommandInput:
         self._hand_over(None)
 
     def _hand_over(self, value: Command | BadLine | None) -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # the run is over and its loop closed: drop the line
             self._loop.call_soon_threadsafe(self._receive, value)
-        except RuntimeError:  # the run is over and its loop closed: drop the line
-            return
 
 
 def _command(line: bytes, number: int) -> Command | BadLine:
