@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from swecli.core.permissions.commands import allowed_by, forbids, judge
 from swecli.core.permissions.decide import decide
-from swecli.core.permissions.rules import Pattern, RuleError, matches_call, parse_rule, rule_pattern
+from swecli.core.permissions.rules import Pattern, RuleError, matches_call, parse_rule, rule_pattern, valid_pattern
 from swecli.core.permissions.types import Call, Decision, Effects, Policy, Rule
 from swecli.core.protocol.events import Mode
 
@@ -56,9 +56,8 @@ def _takes_effect_before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool
 
 
 def _covers(other: Rule, pattern: Pattern) -> bool:
-    try:
-        wider = parse_rule(other.text)
-    except RuleError:
+    wider = valid_pattern(other)
+    if wider is None:
         return False
     if wider.kind == "tool":
         tools = pattern.tools or parse_rule("Read" if pattern.kind == "read" else "Edit").tools

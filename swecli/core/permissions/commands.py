@@ -21,10 +21,10 @@ from swecli.core.permissions.rules import (
     active_rules,
     is_valid,
     matches_tool,
-    parse_rule,
     path_rule,
     read_rules,
     rule_pattern,
+    valid_pattern,
     words_rule,
 )
 from swecli.core.permissions.shell.brought_back import BroughtBack, brought_back
@@ -151,9 +151,8 @@ def _known_by_proof(parts: Sequence[Part]) -> tuple[Started, ...]:
 
 def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> bool:
     """Whether a deny or ask rule matches anything the command would do."""
-    try:
-        pattern = parse_rule(rule.text)
-    except RuleError:
+    pattern = valid_pattern(rule)
+    if pattern is None:
         return False
     if pattern.kind == "command":
         pattern = pattern.at_home(policy.home)
@@ -183,12 +182,10 @@ def words_match(pattern: Pattern, item: Started) -> bool:
 def hides(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> bool:
     """Whether a deny rule about commands may match a part of the command that is computed, or that only bash can
     follow and that has the rule's words."""
-    try:
-        pattern = parse_rule(rule.text).at_home(policy.home)
-    except RuleError:
+    pattern = valid_pattern(rule)
+    if pattern is None or pattern.kind != "command" or not pattern.matches_tool(call.tool):
         return False
-    if pattern.kind != "command" or not pattern.matches_tool(call.tool):
-        return False
+    pattern = pattern.at_home(policy.home)
     if judgement.computed or any(_may_become(pattern, item) for item in judgement.started):
         return True
     return judgement.opaque and mentions(pattern, call.effects.command or "")

@@ -215,6 +215,14 @@ def parse_rule(text: str) -> Pattern:
     raise RuleError(f"{name} takes no pattern; patterns are for commands, files and web hosts")
 
 
+def valid_pattern(rule: Rule) -> Pattern | None:
+    """The parsed pattern of a rule's text; None if it is invalid."""
+    try:
+        return parse_rule(rule.text)
+    except RuleError:
+        return None
+
+
 def rule_pattern(rule: Rule) -> Pattern:
     """The parsed pattern of a rule in its list.
 
@@ -478,11 +486,8 @@ def read_rules(policy: Policy, roots: tuple[str, ...], tool: str = "") -> ReadRu
 
 
 def _keeps_unread(rule: Rule, tool: str) -> bool:
-    try:
-        pattern = parse_rule(rule.text)
-    except RuleError:
-        return False
-    if pattern.kind != "read" or pattern.path is None:
+    pattern = valid_pattern(rule)
+    if pattern is None or pattern.kind != "read" or pattern.path is None:
         return False
     return (not pattern.tools or tool in pattern.tools) if tool else pattern.tools != ("list_files",)
 
@@ -497,21 +502,15 @@ def is_valid(rule: Rule) -> bool:
 
 def matches_tool(rule: Rule, tool: str) -> bool:
     """Whether a rule matches all calls of a tool."""
-    try:
-        pattern = parse_rule(rule.text)
-    except RuleError:
-        return False
-    return pattern.kind == "tool" and pattern.matches_tool(tool)
+    pattern = valid_pattern(rule)
+    return pattern is not None and pattern.kind == "tool" and pattern.matches_tool(tool)
 
 
 def matches_call(rule: Rule, call: Call, home: str) -> bool:
     """Whether a rule matches this call. Command patterns need the command's words and are judged elsewhere. An allow
     rule must cover everything that the call touches; a deny or ask rule matches any part of it."""
-    try:
-        pattern = parse_rule(rule.text)
-    except RuleError:
-        return False
-    if pattern.tools and not pattern.matches_tool(call.tool):
+    pattern = valid_pattern(rule)
+    if pattern is None or (pattern.tools and not pattern.matches_tool(call.tool)):
         return False
     if pattern.kind == "tool":
         return True
