@@ -98,21 +98,13 @@ def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool =
 
 
 def accept_items(data: Path, directory: Path, digests: Collection[str]) -> str:
-    """Store consent to project settings, by ``item_digest``. Returns a notice as ``write_trust`` does.
-
-    Raises:
-        OSError: the data directory can't be written; nothing was changed.
-    """
+    """Store consent to project settings, by ``item_digest``. Returns a notice, or raises, as ``write_trust`` does."""
 
     return _decide_items(data, directory, "accepted", "refused", digests)
 
 
 def refuse_items(data: Path, directory: Path, digests: Collection[str]) -> str:
-    """Store the refusal of project settings. Returns a notice as ``write_trust`` does.
-
-    Raises:
-        OSError: the data directory can't be written; nothing was changed.
-    """
+    """Store the refusal of project settings. Returns a notice, or raises, as ``write_trust`` does."""
     return _decide_items(data, directory, "refused", "accepted", digests)
 
 

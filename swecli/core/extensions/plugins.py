@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from swecli.core.config.documents import Document, read_document
 from swecli.core.config.trust import EXTENSION_FOLDERS, INSTALLED_PLUGINS
 from swecli.core.extensions.sources import SKILL_FILE, Kind, as_name
+from swecli.core.llm.json_values import as_object
 
 MANIFEST = ".claude-plugin/plugin.json"
 _SETTINGS = ".claude/settings.json"
@@ -89,7 +90,7 @@ def installed_plugins(home: Path, cwd: Path) -> InstalledPlugins:
         if enabled.get(key) is not True:
             continue
         entries = cast("list[object]", value) if isinstance(value, list) else [value]
-        for entry in map(_table, entries):
+        for entry in map(as_object, entries):
             root, project = entry.get("installPath"), entry.get("projectPath")
             if not isinstance(root, str) or not os.path.isabs(root):
                 problems.append(f"{home / INSTALLED_PLUGINS}: ignored plugin {key!r}: it has no absolute installPath.")
@@ -200,7 +201,3 @@ def _object(path: Path, key: str, ignored: str, problems: list[str]) -> Mapping[
     if value is not None and not isinstance(value, Mapping):
         problems.append(f"{document.at(key)}: {key} is not an object; {ignored}.")
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def _table(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

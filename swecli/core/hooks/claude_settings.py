@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
 from swecli.core.config.documents import Document, read_document
 from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookKind, HookSource
+from swecli.core.llm.json_values import as_list, as_object, is_list, is_object
 from swecli.core.permissions.types import RuleEffect
 from swecli.figures import plural
 
@@ -50,7 +51,7 @@ def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
 def _part(table: Mapping[str, Any], name: str, document: Document, notices: list[str]) -> Mapping[str, Any]:
     """The object in a field; if something else is there, an empty one with a notice."""
     value = table.get(name)
-    fields = _object(cast("object", value))
+    fields = as_object(value)
     if value is not None and not isinstance(value, dict):
         notices.append(f"{document.at(name)}: {name} is not an object; it is ignored.")
     return fields
@@ -75,28 +76,20 @@ def read_claude_rules(path: Path) -> tuple[ClaudeRule, ...]:
         return ()
     if document.content is None:
         raise ValueError(" ".join(document.problems).rstrip("."))
-    permissions = _object(document.content.get("permissions"))
+    permissions = as_object(document.content.get("permissions"))
     effects: tuple[RuleEffect, ...] = ("deny", "ask", "allow")
     return tuple(
         ClaudeRule(effect, rule.strip(), path)
         for effect in effects
-        for rule in _list(permissions.get(effect))
+        for rule in as_list(permissions.get(effect))
         if isinstance(rule, str) and rule.strip()
     )
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def _lost_rules(permissions: Mapping[str, Any]) -> str:
     """What rules that would stop a call do here, as a clause; empty without such rules. Others lose nothing but
     comfort."""
-    counts = {name: len(_list(permissions.get(name))) for name in ("deny", "ask")}
+    counts = {name: len(as_list(permissions.get(name))) for name in ("deny", "ask")}
     if not any(counts.values()):
         return ""
     told = " and ".join(f"permissions.{name} ({plural(count, 'rule')})" for name, count in counts.items() if count)
@@ -137,7 +130,7 @@ def hooks_of(
                     kind=kind,
                     headers=_texts(entry.get("headers")) if kind == "http" else (),
                     variables=tuple(
-                        variable for variable in _list(entry.get("allowedEnvVars")) if isinstance(variable, str)
+                        variable for variable in as_list(entry.get("allowedEnvVars")) if isinstance(variable, str)
                     ),
                     wakes=str(entry.get("rewakeMessage") or "") if wakes else None,
                 )
@@ -147,12 +140,12 @@ def _objects(
     value: object, keys: tuple[str, ...], document: Document, notices: list[str]
 ) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     """The objects of a list with their keys; other shapes are reported."""
-    if not isinstance(value, list):
+    if not is_list(value):
         notices.append(f"{document.at(*keys)}: {keys[-1]} of {'.'.join(keys[:2])} is not a list; it is ignored.")
-    for number, item in enumerate(_list(cast("object", value))):
+    for number, item in enumerate(as_list(value)):
         at = (*keys, str(number))
-        if isinstance(item, dict):
-            yield at, _object(cast("object", item))
+        if is_object(item):
+            yield at, item
         else:
             notices.append(f"{document.at(*at)}: an entry of {'.'.join(keys[:2])} is not an object; it is ignored.")
 
@@ -184,7 +177,7 @@ def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
         return "", "it has no command"
     if entry.get("shell", "bash") != "bash":
         return "", f"swecli runs hooks in bash, not {str(entry['shell'])[:40]!r}"
-    words = _list(entry.get("args"))
+    words = as_list(entry.get("args"))
     if words and all(isinstance(word, str) for word in words):
         import shlex
 
@@ -193,7 +186,7 @@ def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _texts(value: object) -> tuple[tuple[str, str], ...]:
-    return tuple((name, text) for name, text in _object(value).items() if isinstance(text, str))
+    return tuple((name, text) for name, text in as_object(value).items() if isinstance(text, str))
 
 
 _KNOWN = frozenset(
