@@ -169,7 +169,7 @@ def _timeline(requests: Sequence[CachedRequest], price: Callable[[str, Usage], s
             number(request.usage.input_total or 0),
             percent(request.usage.cache_share or 0.0),
             bar(request.usage.cache_share or 0.0, PART_CELLS),
-            _dollars(request.cost),
+            recorded_dollars(request.cost),
         )
         for request in requests
     )
@@ -186,7 +186,8 @@ def _timeline(requests: Sequence[CachedRequest], price: Callable[[str, Usage], s
     return "\n".join(lines)
 
 
-def _dollars(cost: str | None) -> str:
+def recorded_dollars(cost: str | None) -> str:
+    """A cost in the form of the records; empty if it is unknown."""
     try:
         return "" if cost is None else dollars(Decimal(cost))
     except InvalidOperation:

@@ -71,7 +71,8 @@ async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
         path.write_bytes(_written(text))
         await run(app, [*command, str(path)])
         try:
-            edited = path.read_bytes().decode("utf-8", "surrogateescape" if _has_raw_bytes(text) else "strict")
+            has_raw_bytes = any("\udc80" <= char <= "\udcff" for char in text)
+            edited = path.read_bytes().decode("utf-8", "surrogateescape" if has_raw_bytes else "strict")
         except (OSError, UnicodeDecodeError) as error:
             raise ExternalError(f"Cannot read the file {command[0]} wrote: {error}") from None
     except OSError as error:
@@ -88,19 +89,13 @@ def _written(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-def _has_raw_bytes(text: str) -> bool:
-    return any("\udc80" <= char <= "\udcff" for char in text)
-
-
-async def open_file(app: App[Any], path: Path, line: int | None = None) -> None:
-    """Open a file in the user's editor, at a line if the editor is known to take one.
+async def open_file(app: App[Any], path: Path) -> None:
+    """Open a file in the user's editor.
 
     Raises:
         ExternalError: there is no editor, or it failed.
     """
-    command = editor_command(os.environ)
-    takes_line = Path(command[0]).name in ("vi", "vim", "nvim", "nano", "emacs", "micro", "kak", "hx")
-    await run(app, [*command, *([f"+{line}"] if line and takes_line else []), str(path)])
+    await run(app, [*editor_command(os.environ), str(path)])
 
 
 async def run(app: App[Any], command: Sequence[str]) -> None:

@@ -24,19 +24,18 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def textual_settings(environ: Mapping[str, str] | None = None) -> Iterator[None]:
+def textual_settings() -> Iterator[None]:
     """Set the environment variables that Textual reads at import. They are removed afterwards, so that no child process
     inherits them; NO_COLOR, which Textual removes, is restored."""
-    environ = os.environ if environ is None else environ
     wanted = {
         "TEXTUAL_ANIMATIONS": "none",
         "TEXTUAL_SMOOTH_SCROLL": "0",
-        "TEXTUAL_COLOR_SYSTEM": colour_system(depth(environ)),
+        "TEXTUAL_COLOR_SYSTEM": colour_system(depth(os.environ)),
         "TEXTUAL_THEME": None,
         "TEXTUAL_PRESS": None,
         "TEXTUAL_SCREENSHOT": None,
         "TEXTUAL_ALLOW_SIGNALS": None,
-        "ESCDELAY": environ.get("ESCDELAY", "50"),
+        "ESCDELAY": os.environ.get("ESCDELAY", "50"),
     }
     before = {name: os.environ.get(name) for name in (*wanted, "NO_COLOR")}
     _set(wanted)

@@ -26,28 +26,24 @@ def component_style(widget: Widget, name: str) -> Style:
 
 
 class Row(Struct, frozen=True):
-    """One choice. ``mark`` (a checkbox, a star) precedes it. A label beside a detail takes at most half of the line."""
+    """One choice. A label beside a detail takes at most half of the line."""
 
     label: str
     detail: str = ""
-    mark: str = ""
 
 
-def count_of(first: int, height: int, total: int) -> str:
-    """Range of visible rows, for the end of the last one; empty if all are visible."""
-    return f"  {first + 1:,}-{first + height:,} of {total:,}" if height < total else ""
-
-
-def beside_count(line: Content, count: str, width: int, style: Style) -> Content:
-    """A row with ``count`` at its end, if that leaves the row half of the width."""
-    if not count or len(count) >= width // 2:
+def with_count(line: Content, first: int, height: int, total: int, width: int, style: Style) -> Content:
+    """The last visible row with the range of visible ones at its end, if some are hidden and it keeps half of the
+    width."""
+    count = f"  {first + 1:,}-{first + height:,} of {total:,}"
+    if height >= total or len(count) >= width // 2:
         return line
     return line.truncate(width - len(count), ellipsis=True, pad=True) + Content(count).stylize(style)
 
 
 class Rows(Widget, can_focus=False):
-    """List of one-line rows with a selected one, which is kept visible. ``counted``: the last line ends with the
-    visible range while some rows are hidden."""
+    """List of one-line rows with a selected one, which is kept visible. The last line ends with the visible range while
+    some rows are hidden."""
 
     DEFAULT_CSS = """
     Rows { height: auto; color: $foreground; }
@@ -56,23 +52,18 @@ class Rows(Widget, can_focus=False):
     """
     COMPONENT_CLASSES = {"rows--detail", "rows--selected"}
 
-    def __init__(self, *, limit: int = 8, counted: bool = False, id: str | None = None) -> None:
+    def __init__(self, *, limit: int, id: str) -> None:
         super().__init__(id=id)
-        self._counted = counted
         self._limit = limit
         self._rows: list[Row] = []
         self._widest = 0
         """Length of the longest label."""
         self.selected = 0
 
-    @property
-    def rows(self) -> Sequence[Row]:
-        return self._rows
-
     def show(self, rows: Sequence[Row], selected: int = 0) -> None:
         taller = len(rows) != len(self._rows)
         self._rows = list(rows)
-        self._widest = max((len(row.label) + len(row.mark) for row in self._rows), default=0)
+        self._widest = max((len(row.label) for row in self._rows), default=0)
         self.selected = min(max(0, selected), max(0, len(rows) - 1))
         self.refresh(layout=taller)
 
@@ -96,15 +87,15 @@ class Rows(Widget, can_focus=False):
         row = self._rows[index]
         chosen = index == self.selected
         marker = "› " if chosen else "  "
-        line = Content(marker + safe_line(f"{row.mark}{row.label}"))
+        line = Content(marker + safe_line(row.label))
         if row.detail and width > 30:
             column = min(self._widest + 2, width // 2)
             line = line.truncate(column, ellipsis=True, pad=True)
             detail = Content("  " + safe_line(row.detail))
             line = line + (detail if chosen else detail.stylize(self.get_visual_style("rows--detail", partial=True)))
-        if self._counted and y == height - 1:
-            count = count_of(first, height, len(self._rows))
-            line = beside_count(line, count, width, self.get_visual_style("rows--detail", partial=True))
+        if y == height - 1:
+            dim = self.get_visual_style("rows--detail", partial=True)
+            line = with_count(line, first, height, len(self._rows), width, dim)
         line = line.truncate(width, ellipsis=True, pad=True)
         if chosen:
             line = line.stylize(component_style(self, "rows--selected"))

@@ -96,10 +96,6 @@ def merge(events: Sequence[Event]) -> list[Event]:
     return merged
 
 
-def _is_call(event: Event) -> bool:
-    return isinstance(event.body, ItemStarted) and event.body.kind == "tool" and event.agent == MAIN
-
-
 class Bridge:
     """Collects events and passes them on in batches.
 
@@ -166,12 +162,6 @@ FURTHER = 4
 """Factor by which the shown turns grow when the user scrolls further back."""
 REPLAYED = 500
 """Events in one batch that indicate a replay."""
-
-
-def _at_budget(body: TurnEnded) -> bool:
-    """Whether the user stopped the turn at a budget: they may then change waiting input, an answer among it, before it
-    costs anything."""
-    return body.outcome == "interrupted" and body.error_kind == "budget"
 
 
 class SessionController:
@@ -608,7 +598,8 @@ class SessionController:
     def _apply(self, batch: Sequence[Event]) -> None:
         """Show the merged events of one frame."""
         view = self.view
-        if self.before_call is not None and any(_is_call(event) for event in batch):
+        started = (event.body for event in batch if isinstance(event.body, ItemStarted) and event.agent == MAIN)
+        if self.before_call is not None and any(body.kind == "tool" for body in started):
             announce, self.before_call = self.before_call, None
             announce()
         self._screen.transcript.apply(batch)
@@ -641,7 +632,8 @@ class SessionController:
             fresh = [event for event in batch if event.seq > since and event.agent == MAIN]
             self._follow_plan(fresh, view)
             ends = [event.body for event in fresh if isinstance(event.body, TurnEnded)]
-            if any(map(_at_budget, ends)):
+            # Stopped at a budget: the user may change waiting input, an answer among it, before it costs anything.
+            if any(end.outcome == "interrupted" and end.error_kind == "budget" for end in ends):
                 self._take_back()
             if ends and ends[-1].error_kind == "auth" and not self.state.busy:
                 self._screen.post_message(self.KeyRefused())

@@ -628,13 +628,11 @@ def exit_code(number: int) -> int:
 
 
 @contextlib.contextmanager
-def handled(
-    end: Callable[[int], None], interrupt: Callable[[], None], restore: Callable[[], None], *, grace: float = GRACE
-) -> Iterator[None]:
+def handled(end: Callable[[int], None], interrupt: Callable[[], None], restore: Callable[[], None]) -> Iterator[None]:
     """Handle signals while the block runs.
 
     ``end`` is called with the exit code on SIGTERM, SIGHUP and SIGQUIT and starts an orderly shutdown; if that takes
-    longer than ``grace`` seconds, ``restore`` is called and the process ends at once, with its commands. ``interrupt``
+    longer than ``GRACE`` seconds, ``restore`` is called and the process ends at once, with its commands. ``interrupt``
     is called on SIGINT. Both run in a thread, so they must only hand over to the event loop.
     """
     codes: list[int] = []
@@ -645,12 +643,12 @@ def handled(
             return None
         codes.append(exit_code(number))
         end(codes[-1])
-        return time.monotonic() + grace
+        return time.monotonic() + GRACE
 
     def hard_end() -> None:
         restoring = threading.Thread(target=restore, daemon=True)  # a terminal that nobody reads takes nothing
         restoring.start()
-        restoring.join(grace)
+        restoring.join(GRACE)
         stopping.hard_end(codes[0])
 
     with stopping.Watch(act, hard_end) as watch:

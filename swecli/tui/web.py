@@ -154,16 +154,11 @@ class PageDriver(WebDriver):
                 super().on_meta(packet_type, payload)
 
 
-def _own_output() -> None:
-    """Keep packets apart from what other code prints: that goes to standard error."""
-    packets = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace", newline="")
-    os.dup2(2, 1)
-    sys.__stdout__ = packets  # pyright: ignore[reportAttributeAccessIssue] - the web driver writes there
-
-
 def run_page(program: Program) -> int:
     """Run the interface for a page until the user leaves or the server ends. Returns the exit code."""
-    _own_output()
+    packets = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace", newline="")
+    os.dup2(2, 1)  # what other code prints is no packet, and goes to standard error
+    sys.__stdout__ = packets  # pyright: ignore[reportAttributeAccessIssue] - the web driver writes there
     gc.disable()
     sys.setswitchinterval(SWITCH_EARLY)
     with textual_settings():

@@ -31,7 +31,7 @@ from swecli.tui.dock.panel import (
     show_text,
 )
 from swecli.tui.keymap import keymap_of
-from swecli.tui.line_input import beside_count, component_style, count_of
+from swecli.tui.line_input import component_style, with_count
 
 if TYPE_CHECKING:
     from swecli.core.engine.plan import ProposedPlan
@@ -60,8 +60,8 @@ class ChoiceList(Widget, can_focus=False):
     """
     COMPONENT_CLASSES = {"choices--dim", "choices--chosen"}
 
-    def __init__(self, *, limit: int = 12, wrap: bool = True, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, limit: int = 12, wrap: bool = True) -> None:
+        super().__init__()
         self._limit = limit
         self._wrap = wrap
         self._choices: tuple[Choice, ...] = ()
@@ -167,8 +167,8 @@ class ChoiceList(Widget, can_focus=False):
         index, line_number, text = rows[at]
         line = self._styled(index, line_number, text, last=at + 1 == len(rows) or rows[at + 1][0] != index)
         if not self._wrap and y == tall - 1:
-            count = count_of(self._top, tall, len(rows))
-            line = beside_count(line, count, width, self.get_visual_style("choices--dim", partial=True))
+            dim = self.get_visual_style("choices--dim", partial=True)
+            line = with_count(line, self._top, tall, len(rows), width, dim)
         return Strip(list(line.truncate(width, ellipsis=True, pad=True).render_segments(self.visual_style)), width)
 
     def _follow(self, rows: Sequence[tuple[int, int, str]], tall: int) -> None:

@@ -347,7 +347,7 @@ class Suggestions(Rows):
     DEFAULT_CSS = "Suggestions { display: none; }"
 
     def __init__(self, editor: PromptEditor, files: Callable[[], Sequence[str]], keymap: Keymap) -> None:
-        super().__init__(limit=LIMIT, counted=True, id="suggestions")
+        super().__init__(limit=LIMIT, id="suggestions")
         self._editor = editor
         self._keymap = keymap
         self._files = FileIndex(files)

@@ -390,8 +390,8 @@ class PromptEditor(ShrinkingTextArea):
         """Text that came back by itself and that no key has touched: what is typed next does not belong to it."""
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
-        self._edits: dict[str, Callable[[], None]] = {
-            "newline": self._newline,
+        self._edits: dict[str, Callable[[], object]] = {
+            "newline": lambda: self._replace_via_keyboard("\n", *self.selection),
             "send": self._enter,
             "kill_right": self._ring.right,
             "kill_left": self._ring.left,
@@ -401,7 +401,7 @@ class PromptEditor(ShrinkingTextArea):
             "yank": self._ring.yank,
             "yank_older": self._ring.yank_older,
             "undo": self.action_undo,
-            "paste": self._paste_clipboard,
+            "paste": lambda: self.run_worker(self._from_clipboard(), group="clipboard", exclusive=True),
             "line_start": self.action_cursor_line_start,
             "line_end": self.action_cursor_line_end,
             "word_left": lambda: self._move(word_left),
@@ -624,9 +624,6 @@ class PromptEditor(ShrinkingTextArea):
         finally:
             self.pass_on(waiting, self)
 
-    def _paste_clipboard(self) -> None:
-        self.run_worker(self._from_clipboard(), group="clipboard", exclusive=True)
-
     async def _from_clipboard(self) -> None:
         """Paste from the desktop's clipboard, or else the text copied in this program."""
         from swecli.tui.clipboard import read_clipboard
@@ -697,9 +694,6 @@ class PromptEditor(ShrinkingTextArea):
     @property
     def at_last_row(self) -> bool:
         return self.navigator.is_last_wrapped_line(self.cursor_location)
-
-    def _newline(self) -> None:
-        self._replace_via_keyboard("\n", *self.selection)
 
     def _enter(self) -> None:
         line, column = self.here()

@@ -31,12 +31,12 @@ def text_line(*pieces: tuple[str, Style]) -> Line:
     return [Segment(text, style) for text, style in pieces if text]
 
 
-def fit(line: Line, width: int, fill: Style = NO_STYLE) -> Line:
+def fit(line: Line, width: int) -> Line:
     """The line in exactly this many cells; "…" marks a cut."""
     if cells("".join(piece.text for piece in line).rstrip()) > width > 0:
         line = list(Strip(line).adjust_cell_length(width - 1))
         line.append(Segment(ELLIPSIS, line[-1].style if line else None))
-    return list(Strip(line).adjust_cell_length(max(0, width), fill))
+    return list(Strip(line).adjust_cell_length(max(0, width), NO_STYLE))
 
 
 def fitted_text(text: str, width: int) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
-from swecli.commands.requests import request_matches
+from swecli.commands.requests import recorded_dollars, request_matches
 from swecli.core.context_management.cache import (
     CachedRequest,
     CacheHistory,
@@ -201,11 +201,7 @@ class CacheBoard(Board):
 
     def _paid(self, request: CachedRequest) -> str:
         """Cost of a request, at today's price if none was known then; empty if still unknown."""
-        cost = request.cost or self._session.view.price(request.model, request.usage)
-        try:
-            return "" if cost is None else dollars(Decimal(cost))
-        except InvalidOperation:
-            return ""
+        return recorded_dollars(request.cost or self._session.view.price(request.model, request.usage))
 
     def _part(self, miss: RecordedMiss) -> str:
         if miss.kind in ("tools", "model") or not miss.part:

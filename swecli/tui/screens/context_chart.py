@@ -237,11 +237,6 @@ def _colour_key(shown: Sequence[TurnPoint], first: bool, palette: Palette) -> Li
     return text_line((f"  {words}", palette.dim))
 
 
-def _bar_glyph(eighths: int, *, is_cached: bool, palette: Palette) -> str:
-    """A cell of a column; without colours, the new part differs from the cached one."""
-    return _NEW if palette.name == "terminal" and not is_cached and eighths >= 4 else _EIGHTHS[eighths]
-
-
 def _column(
     point: TurnPoint, largest: int, row: int, height: int, column: int, palette: Palette
 ) -> list[tuple[str, Style]]:
@@ -253,7 +248,8 @@ def _column(
     is_cached = (row - 1) * 8 + min(4, filled) <= cached * eighths
     style = palette.dim if point.cached is None else palette.accent if is_cached else palette.warning
     gap = 1 if column > 1 else 0
-    glyph = _bar_glyph(filled, is_cached=is_cached or point.cached is None, palette=palette)
+    is_new = palette.name == "terminal" and point.cached is not None and not is_cached and filled >= 4
+    glyph = _NEW if is_new else _EIGHTHS[filled]  # without colours, the new part differs from the cached one
     return [(glyph * (column - gap), style), (" " * gap, palette.dim)]
 
 

@@ -501,9 +501,10 @@ class Inspector(Board):
         sign = "" if budget.source == "measured" else "~"
         size = f"{sign}{budget.used:,} of {budget.effective:,} tokens"
         name = f"Context at turn {self._turn} " if self._turn else "Context "
+        level = {"ok": palette.success, "warn": palette.warning}.get(budget.level, palette.error)
         title = text_line(
             (name, palette.heading),
-            (f"{budget.shown} ", palette.strong + _level(budget.level, palette)),
+            (f"{budget.shown} ", palette.strong + level),
             (size, palette.text),
         )
         room = width - cells(f"{name}{budget.shown} {size}")
@@ -700,7 +701,3 @@ def _age(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)}{unit}"
     return f"{int(max(0.0, seconds))}s"
-
-
-def _level(level: str, palette: Palette) -> Style:
-    return {"ok": palette.success, "warn": palette.warning}.get(level, palette.error)

@@ -153,9 +153,9 @@ class CodeLines:
             self._runs.append(next(self._reader, _NONE))
         return self._runs[number]
 
-    def rows(self, number: int, width: int, gutter: Gutter = (), rest: Gutter | None = None) -> list[Row]:
+    def rows(self, number: int, width: int, gutter: Gutter = ()) -> list[Row]:
         """A line as rows, broken at any character."""
-        return rows_of(_Line(self, number), width, gutter, rest, words=False)
+        return rows_of(_Line(self, number), width, gutter, words=False)
 
 
 class _Line:

@@ -33,14 +33,15 @@ def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
 def _holds(block: Block, wanted: str) -> bool:
     """Whether the block's text contains ``wanted``. A diff is only computed if one of its texts does."""
     if isinstance(block, ToolBlock | ShownBlock):
-        parts = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
+        parts = tuple(
+            part
+            for part in block.blocks
+            if not isinstance(part, DiffBlock)
+            or any(wanted in (text or "").lower() for text in (part.path, part.old, part.new))
+        )
         if len(parts) < len(block.blocks):
             block = replace(block, blocks=parts)
     return wanted in block_text(block).lower()
-
-
-def _may_hold(diff: DiffBlock, wanted: str) -> bool:
-    return any(wanted in (text or "").lower() for text in (diff.path, diff.old, diff.new))
 
 
 def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:

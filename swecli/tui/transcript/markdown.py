@@ -502,11 +502,11 @@ class _Fence(Struct):
 class MarkdownStream:
     """Rows of a markdown text that arrives in pieces. After ``finish`` they equal those of the whole text."""
 
-    def __init__(self, width: int, palette: Palette, base: Style | None = None) -> None:
+    def __init__(self, width: int, palette: Palette) -> None:
         self.rows: list[Row] = []
         self.length = 0
         """Characters received."""
-        self._drawer = Drawer(width, palette, base or palette.text)
+        self._drawer = Drawer(width, palette, palette.text)
         self._tail = ""
         self._held = ""
         self._frozen = 0

@@ -53,9 +53,10 @@ class HeightIndex:
     def __len__(self) -> int:
         return len(self._heights)
 
-    def append(self, height: int, *, exact: bool = False) -> None:
+    def append(self, height: int) -> None:
+        """Add a block with an estimated height."""
         self._heights.append(height)
-        self._exact.append(exact)
+        self._exact.append(False)
 
     def set(self, block: int, height: int, *, exact: bool = True) -> int:
         """Change a height. Returns the difference in lines."""
