@@ -84,6 +84,14 @@ def edit(old: str, new: str) -> dict[str, object]:
         ("replace", {"file_path": "a", "old_string": "x", "new_string": "y", "instruction": "z"}, "edit_file", EDIT),
         ("edit", {"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": False}, "edit_file", EDIT),
         (
+            "StrReplaceFile",
+            {"path": "a", "edit": [{"old": "x", "new": "y"}]},
+            "edit_file",
+            {"edits": [{**ONE_EDIT, "replace_all": False}]},
+        ),
+        ("search_replace", {"file": "a", "search": "x", "replace": "y"}, "edit_file", EDIT),
+        ("edit", {"path": "a", "old": "x", "new": "y"}, "edit_file", EDIT),
+        (
             "edit",
             {"path": "a", "edits": [{"oldText": "x", "newText": "y", "replaceAll": True}]},
             "edit_file",
