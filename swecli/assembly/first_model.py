@@ -209,7 +209,7 @@ class FirstModel:
             self._configs.resolve(model)
         except (ProviderSetupError, KeyStoreError) as error:
             self._configs.main = main
-            return f"Cannot use this session's model {model}: {str(error).rstrip('.')}."
+            return f"This session's model {model} can't be used. {str(error).rstrip('.')}."
         return ""
 
     def _pin(self, model: str, address: str) -> None:

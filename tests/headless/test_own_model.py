@@ -81,7 +81,7 @@ def test_a_model_of_ones_own_that_is_gone_is_replaced_by_none(tmp_path: Path) ->
         other = Program(project, home, {"OPENAI_BASE_URL": f"{server.url}/v1", "SWECLI_MODEL": "openai/other"})
         later = other.run("-p", "-c", "Hello again.")
         assert later.code == 52
-        assert "Cannot use this session's model mine/first: Provider 'mine' is unknown" in later.stderr
+        assert "This session's model mine/first can't be used. Provider 'mine' is unknown" in later.stderr
         assert len(server.asked) == 1
         chosen = other.run("-p", "-c", "Hello again.", "-m", "openai/other")
         assert chosen.code == 0, chosen.stderr
