@@ -17,52 +17,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swecli.core.agent import Agent, AgentError, Client, Result
     from swecli.core.agent_options import AgentOptions
-    from swecli.core.context_management.budget import ComponentLimits
-    from swecli.core.context_management.compaction.options import (
+    from swecli.core.tools.function import tool
+    from swecli.library import (
+        Bullet,
+        CodebaseSummary,
         CompactContext,
         CompactDecision,
+        CompactedHistory,
         CompactionOptions,
+        CompactionResult,
         CompactResult,
+        ComponentLimits,
+        ContextBudget,
+        ContextConfig,
+        ContextLimits,
+        ContextManager,
+        ContextRetriever,
+        ContextState,
+        ContextStats,
+        ExecutionReflector,
+        Forecast,
         ImportanceStrategy,
+        Message,
+        Playbook,
+        ResultStore,
         SummarizationStrategy,
+        TaskContext,
+        TokenCounter,
+        TokenMonitor,
+        TokenUsage,
+        ToolCall,
         TruncationStrategy,
     )
-    from swecli.core.context_retriever import ContextRetriever, TaskContext
-    from swecli.core.playbook.bullet import Bullet
-    from swecli.core.playbook.playbook import Playbook
-    from swecli.core.playbook.reflector import ExecutionReflector, ToolCall
-    from swecli.core.tools.function import tool
-    from swecli.library.context_manager import CompactedHistory, ContextConfig, ContextManager
-    from swecli.library.counting import TokenCounter, TokenMonitor
-    from swecli.library.documents import CodebaseSummary, ContextState, Message
-    from swecli.library.figures import (
-        CompactionResult,
-        ContextBudget,
-        ContextLimits,
-        ContextStats,
-        Forecast,
-        TokenUsage,
-    )
-    from swecli.library.stored_results import ResultStore
 
 _PLACES = {
-    "swecli.core.agent": "Agent AgentError Client Result",
-    "swecli.core.agent_options": "AgentOptions",
-    "swecli.core.context_management.budget": "ComponentLimits",
-    "swecli.core.context_management.compaction.options": "CompactContext CompactDecision CompactionOptions "
-    "CompactResult ImportanceStrategy SummarizationStrategy TruncationStrategy",
-    "swecli.core.context_retriever": "ContextRetriever TaskContext",
-    "swecli.core.playbook.bullet": "Bullet",
-    "swecli.core.playbook.playbook": "Playbook",
-    "swecli.core.playbook.reflector": "ExecutionReflector ToolCall",
-    "swecli.core.tools.function": "tool",
-    "swecli.library.context_manager": "CompactedHistory ContextConfig ContextManager",
-    "swecli.library.counting": "TokenCounter TokenMonitor",
-    "swecli.library.documents": "CodebaseSummary ContextState Message",
-    "swecli.library.figures": "CompactionResult ContextBudget ContextLimits ContextStats Forecast TokenUsage",
-    "swecli.library.stored_results": "ResultStore",
+    **dict.fromkeys(("Agent", "AgentError", "Client", "Result"), "swecli.core.agent"),
+    "AgentOptions": "swecli.core.agent_options",
+    "tool": "swecli.core.tools.function",
 }
-"""The library's names, by module."""
+"""Modules of the names that the library of contexts does not have."""
 
 __version__ = "0.1.0"
 
@@ -110,8 +103,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # by name: importing swecli does not import its library
 
-    place = next(place for place, names in _PLACES.items() if name in names.split())
-    return getattr(import_module(place), name)
+    return getattr(import_module(_PLACES.get(name, "swecli.library")), name)
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 import swecli
+from swecli import library
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.compaction.options import CompactResult
 from swecli.core.context_management.counter import CharCounter
@@ -209,6 +210,9 @@ def test_the_package_gives_every_name_and_loads_none_before_it_is_asked_for() ->
     for name in swecli.__all__:
         assert getattr(swecli, name).__module__.startswith("swecli.")
         assert name in dir(swecli)
+    for name in library.__all__:
+        assert getattr(library, name).__name__ == name
+        assert name not in swecli.__all__ or getattr(library, name) is getattr(swecli, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         swecli.__getattr__("nothing")
     code = "import sys, swecli; print(sorted(name for name in sys.modules if name.startswith(('swecli.', 'typing'))))"

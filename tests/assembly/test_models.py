@@ -138,7 +138,7 @@ def test_a_model_that_is_gone_is_told_and_replaced_unless_it_was_a_server_of_one
     usual = settings(model={"name": "openai/usual"})
     going = supply(usual)
     assert going.first.chosen("anthropic/gone") == "openai/usual"
-    assert "anthropic/gone: There is no key" in " ".join(going.first.notices)
+    assert "anthropic/gone can't be used. There is no key" in " ".join(going.first.notices)
     own = supply(usual)
     assert own.first.chosen("gone/x", "http://127.0.0.1:1/v1") is None
     assert "go to another model only if you choose one" in " ".join(own.first.notices)
