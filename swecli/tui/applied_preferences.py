@@ -29,7 +29,8 @@ class AppliedPreferences:
         from swecli.themes.files import known, read_folders
 
         app, main, interface = self._app, self._app.main, self._app.interface
-        before, preferences = self.now, await asyncio.to_thread(app.program.preferences)
+        preferences = await asyncio.to_thread(app.program.preferences)
+        before, self.now = self.now, preferences
         app.keymap.adopt(preferences.keys)
         compat.replace_bindings(app, keymap.everywhere(app.keymap))
         compat.replace_bindings(main.transcript, keymap.transcript(app.keymap))
@@ -44,7 +45,6 @@ class AppliedPreferences:
             main.prompt.use_vim(vim)
         if preferences.mouse != before.mouse:
             app.use_mouse(preferences.mouse)
-        self.now = preferences
         ascii_only = preferences.glyphs == "ascii" or (preferences.glyphs == "auto" and needs_plain(os.environ))
         if ascii_only != self.plain_glyphs.enabled:
             self.plain_glyphs.enabled = ascii_only

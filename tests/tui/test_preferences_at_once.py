@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.preferences import Preferences
+from tests.support.waiting import PATIENCE
 from tests.tui.support import Running, Session, running
 
 CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {
@@ -52,6 +55,29 @@ async def test_each_one_counts_at_once(preferences: list[Preferences], monkeypat
             preferences.append(Preferences())
             it.app.main.post_message(MainScreen.PreferencesChanged())
             await it.until(lambda: seen(it) == before)  # noqa: B023
+
+
+async def test_a_slow_reading_is_compared_with_what_is_in_effect_at_its_end(preferences: list[Preferences]) -> None:
+    """A session may open while the settings change."""
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def slow(present: Preferences) -> Preferences:
+        reads.set()
+        assert goes_on.wait(PATIENCE)
+        return present
+
+    ways: list[Callable[[Preferences], Preferences]] = []
+    async with running(preferences=lambda: ways.pop()(preferences[-1]) if ways else preferences[-1]) as it:
+        ways.append(slow)
+        opening = asyncio.create_task(it.app.preferences.follow())
+        await it.until(reads.is_set)
+        preferences.insert(0, replace(Preferences(), mouse=False))
+        ways.append(lambda _: preferences[0])
+        await it.app.preferences.follow()
+        assert not it.app.mouse
+        goes_on.set()
+        await opening
+        assert it.app.mouse == it.app.preferences.now.mouse
 
 
 async def test_a_command_counts_as_a_change_of_its_setting() -> None:
