@@ -39,19 +39,19 @@ class Use(Struct, frozen=True):
     last: float | None
 
 
-def newest_commands(paths: Paths, workspace: Path, limit: int = NEWEST) -> tuple[Call, ...]:
+def newest_commands(paths: Paths, workspace: Path) -> tuple[Call, ...]:
     """The model's newest commands in this workspace, as tool calls."""
     rows = _rows(
         paths,
         workspace,
         "SELECT e.session_id, CAST(e.body AS BLOB), s.cwd FROM events e JOIN sessions s ON s.id = e.session_id"
         " WHERE e.type = 'item_checkpointed' AND instr(e.body, ?) ORDER BY e.ts DESC LIMIT ?",
-        (f'"{COMMAND_TOOL}"', limit * 5),
+        (f'"{COMMAND_TOOL}"', NEWEST * 5),
     )
     calls: dict[tuple[str, str], Call] = {}
     for session, body, cwd in rows:
         recorded = _command(body)
-        if recorded is not None and len(calls) < limit:
+        if recorded is not None and len(calls) < NEWEST:
             calls.setdefault((session, recorded[0]), command_call(recorded[1], Path(str(cwd))))
     return tuple(calls.values())
 

@@ -44,17 +44,10 @@ class _Known(Struct):
 class Windows:
     """Implements the engine's ``WindowKnowledge`` for clients that it made."""
 
-    def __init__(
-        self,
-        data: Path,
-        *,
-        dump: ExchangeDump | None = None,
-        today: Callable[[], date] = date.today,
-    ) -> None:
+    def __init__(self, data: Path, *, dump: ExchangeDump | None = None) -> None:
         self._dump = dump
         self._store = LearnedWindows(data / FILE_NAME)
         self._refusals = RefusedFields(data / REFUSED_NAME)
-        self._today = today
         self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
         self._listings: dict[str, tuple[EndpointModel, ...]] = {}
         """Models of servers that were just found, by host and port: the next question needs no list."""
@@ -68,7 +61,7 @@ class Windows:
         learned = self._store.find(host_key(plain.base_url), plain.target.origin.model)
         config = resolve(None, learned) if learned is not None else plain
         place = refusal_place(config.base_url, config.target.origin.model)
-        client = HttpModelClient(config, self._dump, lambda name: self._refusals.learn(place, name, self._today()))
+        client = HttpModelClient(config, self._dump, lambda name: self._refusals.learn(place, name, date.today()))
         # A window set by the user needs no query, unless the server has refused it or has more to say than its window.
         settled = config.info.window_source == "user" and not is_local(config.base_url)
         self._known[client] = _Known(resolve, learned=learned, settled=settled, setting=setting)
@@ -76,7 +69,7 @@ class Windows:
 
     def refused(self, place: str) -> tuple[str, ...]:
         """Fields that the server at this ``refusal_place`` has refused."""
-        names = self._refusals.find(place, self._today())
+        names = self._refusals.find(place, date.today())
         return tuple(name for name in names if not name.startswith(PATH_ABSENCE))
 
     def may_tell(self, client: ModelClient) -> bool:
@@ -102,7 +95,7 @@ class Windows:
 
     async def _asked(self, config: ClientConfig) -> EndpointModel | None:
         """Ask the server, but not at paths that it did not have lately."""
-        place, today = refusal_place(config.base_url, config.target.origin.model), self._today()
+        place, today = refusal_place(config.base_url, config.target.origin.model), date.today()
         names = self._refusals.find(place, today) if is_local(config.base_url) else ()
         known = {name.removeprefix(PATH_ABSENCE) for name in names if name.startswith(PATH_ABSENCE)}
         absent = set(known)
@@ -130,7 +123,7 @@ class Windows:
         server, model = host_key(client.config.base_url), client.config.target.origin.model
         set_by_user = before if client.info.window_source == "user" else known.learned and known.learned.refuted
         refuted = set_by_user if set_by_user is not None and set_by_user > stated else None
-        known.stated, known.learned = stated, LearnedWindow(stated, self._today().isoformat(), refuted)
+        known.stated, known.learned = stated, LearnedWindow(stated, date.today().isoformat(), refuted)
         trouble = await asyncio.to_thread(self._store.learn, server, model, known.learned)
         if not self._update(client, known):
             return trouble

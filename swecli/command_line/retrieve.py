@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from swecli.core.retrieval.retrieve import Retrieval
 
 _SHOWN = 20
+_OPEN = 4
+"""Folders whose index is kept in memory."""
 
 
 def retrieve(arguments: Sequence[str]) -> int:
@@ -89,13 +91,12 @@ def batch(lines: Iterable[str]) -> Iterator[str]:
 class _Projects:
     """Opens each folder once; keeps the newest in memory."""
 
-    def __init__(self, most: int = 4) -> None:
+    def __init__(self) -> None:
         from swecli.core.config.paths import user_paths
         from swecli.core.workspace.process import scrubbed_environment
 
         self._paths = user_paths(os.environ)
         self._environment = dict(scrubbed_environment(os.environ))
-        self._most = most
         self._open: dict[Path, Any] = {}
 
     def retrieval(self, folder: Path, text: str) -> Retrieval:
@@ -108,6 +109,6 @@ class _Projects:
             git = git_program(root, self._environment)
             opened = open_project(root, index_place(self._paths, root), git, self._environment)
         self._open[root] = opened
-        while len(self._open) > self._most:
+        while len(self._open) > _OPEN:
             self._open.pop(next(iter(self._open)))
         return opened.retrieval(text)

@@ -41,7 +41,6 @@ def _no_commands() -> Sequence[SlashCommand]:
 def _only_commands(launch: Launch) -> Feature:
     from swecli.core.engine.feature import Feature
 
-    del launch
     return Feature()
 
 
@@ -55,7 +54,6 @@ class Brought(Struct, frozen=True):
 
 
 def _nothing(plugin: Plugin) -> Brought:
-    del plugin
     return Brought()
 
 

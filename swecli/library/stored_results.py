@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from swecli.core.ports import BlobError
@@ -27,14 +26,12 @@ class ResultStore(results.ResultStore):
         store: Database | str | os.PathLike[str] | None = None,
         session_id: str = "results",
         threshold: int = results.THRESHOLD,
-        *,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         database = store if isinstance(store, Database) else _database(store)
-        super().__init__(database, session_id, threshold, clock=clock)
+        super().__init__(database, session_id, threshold)
         if database is not store:
             with database.write() as connection:
-                add_session(connection, session_id, clock())
+                add_session(connection, session_id, time.time())
 
     def close(self) -> None:
         """Close the database. A result can't be read afterwards."""

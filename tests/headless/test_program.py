@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from swecli.core.llm.scripted import parse_script
-from swecli.core.protocol.codec import encode_command
+from swecli.core.protocol.codec import to_text
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from tests.support.event_lines import decode_event
 from tests.support.loopback import LoopbackServer, Manners
@@ -156,7 +156,7 @@ def test_an_approval_from_stdin_is_taken(project: Path) -> None:
         )
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(encode_command(Submit("Fix it")).encode() + b"\n")
+        process.stdin.write(to_text(Submit("Fix it")).encode() + b"\n")
         process.stdin.flush()
         asked: list[str] = []
         result: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def test_an_approval_from_stdin_is_taken(project: Path) -> None:
             body = data.get("body", {})
             if body.get("type") == "permission_requested":
                 asked.append(body["tool"])
-                process.stdin.write(encode_command(ReplyPermission(body["request"], "once")).encode() + b"\n")
+                process.stdin.write(to_text(ReplyPermission(body["request"], "once")).encode() + b"\n")
                 process.stdin.flush()
             if body.get("type") == "turn_ended":
                 process.stdin.close()

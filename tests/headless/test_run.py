@@ -19,7 +19,7 @@ from swecli.core.answer_schema import AnswerSchema
 from swecli.core.protocol import messages
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.codec import encode_command
+from swecli.core.protocol.codec import to_text
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     ANSWER_CUT,
@@ -378,7 +378,7 @@ async def test_stream_json_is_every_event_of_this_run_and_then_the_result() -> N
 
 
 def lines(*commands: Command | str) -> BinaryIO:
-    return io.BytesIO("".join((c if isinstance(c, str) else encode_command(c)) + "\n" for c in commands).encode())
+    return io.BytesIO("".join((c if isinstance(c, str) else to_text(c)) + "\n" for c in commands).encode())
 
 
 async def test_commands_from_stdin_drive_several_turns() -> None:
@@ -393,9 +393,9 @@ async def test_an_approval_from_stdin_answers_the_question() -> None:
     session = FakeSession([step(), *asked(status="ok", detail="exit 0"), *said("ok")])
     run = Run(session, "stream-json", commands=os.fdopen(read, "rb"))
     task = asyncio.create_task(run.code())
-    os.write(write, encode_command(Submit("a")).encode() + b"\n")
+    os.write(write, to_text(Submit("a")).encode() + b"\n")
     await until(lambda: "permission_requested" in run.stdout)
-    os.write(write, encode_command(ReplyPermission("p1", "once")).encode() + b"\n")
+    os.write(write, to_text(ReplyPermission("p1", "once")).encode() + b"\n")
     os.close(write)
     assert await task == ExitCode.OK
     assert [c for c in session.commands if isinstance(c, ReplyPermission)] == [ReplyPermission("p1", "once")]

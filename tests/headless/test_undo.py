@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.llm.scripted import parse_script
-from swecli.core.protocol.codec import encode_command
+from swecli.core.protocol.codec import to_text
 from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
@@ -97,7 +97,7 @@ def test_over_json(work: Path) -> None:
 
         def say(command: Submit | UndoFiles | RedoFiles) -> None:
             assert process.stdin is not None
-            process.stdin.write(encode_command(command).encode() + b"\n")
+            process.stdin.write(to_text(command).encode() + b"\n")
             process.stdin.flush()
 
         say(Submit("go"))

@@ -231,8 +231,8 @@ def _occurrences(text: str, lowered: str, term: str, most: int) -> list[int]:
     return places
 
 
-def excerpt(text: str, at: int, query: str, size: int = EXCERPT) -> str:
-    """About ``size`` characters of the window at ``at``, around the matches of the query, cut at line ends."""
+def excerpt(text: str, at: int, query: str) -> str:
+    """About ``EXCERPT`` characters of the window at ``at``, around the matches of the query, cut at line ends."""
     window = text[at : at + WINDOW]
     lowered = _lowered(window)
     places = sorted((offset, term) for term in terms_of(query) for offset in _occurrences(window, lowered, term, 20))
@@ -241,13 +241,13 @@ def excerpt(text: str, at: int, query: str, size: int = EXCERPT) -> str:
         return len({term for other, term in places if offset <= other < offset + _PROXIMITY})
 
     begin = max((offset for offset, _ in places), key=different, default=0)
-    start = max(0, at + begin - size // 4)
+    start = max(0, at + begin - EXCERPT // 4)
     line = text.rfind("\n", 0, start + 1) + 1
-    if start - line <= size // 4:
+    if start - line <= EXCERPT // 4:
         start = line
-    end = min(len(text), start + size)
+    end = min(len(text), start + EXCERPT)
     edge = text.rfind("\n", start, end)
-    if end < len(text) and edge > start + size // 2:
+    if end < len(text) and edge > start + EXCERPT // 2:
         end = edge
     return f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"
 

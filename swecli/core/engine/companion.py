@@ -80,7 +80,6 @@ class Companion:
 
     def heard(self, command: Command) -> bool:
         """A command has come. True: it concerned this companion alone, and nothing else acts on it."""
-        del command
         return False
 
     def status(self) -> Sequence[tuple[str, str]]:
@@ -113,7 +112,6 @@ class Companion:
 
     async def stay(self, answer: Message) -> bool:
         """The model is done and nothing waits. True: the turn goes on, because something was appended."""
-        del answer
         return False
 
     async def end_turn(self, end: TurnStopped) -> None:
@@ -133,7 +131,6 @@ class CallCompanion(Companion):
     async def before_asking(self, call: PreparedCall, reason: str) -> str:
         """The user is about to be asked about a call, for this reason. Returns a warning for the question, empty for
         none; may raise ``Rejected``."""
-        del call, reason
         return ""
 
     async def before_run(self, call: PreparedCall) -> None:
@@ -142,12 +139,10 @@ class CallCompanion(Companion):
     async def after_call(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
         """The tool has run, or failed: with ``is_error``, only text that is added counts. File changes made here
         belong to the call and are undone with it."""
-        del call
         return outcome
 
     async def after_run(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
         """A call has run, and its changes are recorded. Returns its outcome, perhaps with more text."""
-        del call
         return outcome
 
     async def after_calls(self) -> None:
@@ -155,13 +150,11 @@ class CallCompanion(Companion):
 
     async def agent_begins(self, agent: str, profile: str) -> str:
         """A subagent is about to begin. Returns text for it in addition to its task."""
-        del agent, profile
         return ""
 
     async def agent_ends(self, agent: str, profile: str, answer: str, continued: int) -> str:
         """A subagent is done, after ``continued`` continuations. Returns why it has to continue; empty if it may
         end."""
-        del agent, profile, answer, continued
         return ""
 
     async def agent_blocked(self) -> str:
@@ -170,7 +163,6 @@ class CallCompanion(Companion):
 
     def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
         """A result with an error is about to be recorded. Returns text to append to it."""
-        del call, item, text
         return ""
 
 

@@ -16,17 +16,14 @@ from swecli.core.tools.base import AnyTool
 
 
 def _none(core: Core) -> Sequence[Companion]:
-    del core
     return ()
 
 
 def _none_inside(core: Core, agent: str) -> Sequence[Companion]:
-    del core, agent
     return ()
 
 
 def _none_alone(workspace: Workspace, policy: Policy, recorder: Recorder) -> Sequence[CallCompanion]:
-    del workspace, policy, recorder
     return ()
 
 

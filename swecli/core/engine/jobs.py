@@ -199,7 +199,6 @@ async def _run(workspace: Workspace, jobs: Jobs, order: RunShell, item: str, sho
 
 def _no_completion_note(output: str, exit_status: int | None) -> str:
     """No completion message: the user's own command runs outside the sandbox and needs none."""
-    del output, exit_status
     return ""
 
 

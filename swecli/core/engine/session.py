@@ -275,10 +275,10 @@ class Session:
 
     # --- requests of slash commands ---------------------------------------------------------------------------
 
-    async def draft_summary(self, focus: str = "") -> Summary | None:
+    async def draft_summary(self) -> Summary | None:
         """The model's summary, which changes nothing yet; its price is recorded. None without a model, or while a turn
         runs."""
-        return None if self._work.busy else await self._context_parts.summaries.draft(focus)
+        return None if self._work.busy else await self._context_parts.summaries.draft()
 
     async def facts(self) -> Sequence[Event]:
         """All facts of the session so far, in order. Reads the disk if they are not in memory."""

@@ -207,8 +207,8 @@ def beside(folder: Path) -> list[str]:
     return result
 
 
-def near(skills: Iterable[Skill], words: str, most: int = 10) -> list[Skill]:
-    """Skills whose name or description contains some of the words, best match first."""
+def near(skills: Iterable[Skill], words: str) -> list[Skill]:
+    """Skills whose name or description contains some of the words, best match first; at most 10."""
     wanted = {word for word in words.lower().replace("-", " ").split() if len(word) > 1}
 
     def hits(skill: Skill) -> int:
@@ -216,4 +216,4 @@ def near(skills: Iterable[Skill], words: str, most: int = 10) -> list[Skill]:
         return sum(word in text for word in wanted)
 
     ranked = sorted(((hits(skill), skill) for skill in skills), key=lambda pair: (-pair[0], pair[1].name))
-    return [skill for count, skill in ranked if count][:most]
+    return [skill for count, skill in ranked if count][:10]

@@ -222,16 +222,17 @@ async def find_local_servers(
     return tuple(server for server in servers if server is not None)
 
 
-async def listening(ports: Sequence[tuple[str, int]] | None = None, seconds: float = SECONDS) -> tuple[str, ...]:
-    """Addresses (host and port) at which something accepts a connection; nothing is sent. Raises only cancellation."""
-    asked = usual_ports() if ports is None else ports
-    accepted = await asyncio.gather(*(_accepts(port, seconds) for _, port in asked))
+async def listening() -> tuple[str, ...]:
+    """Addresses (host and port) at the usual ports that accept a connection; sends nothing. Raises only
+    cancellation."""
+    asked = usual_ports()
+    accepted = await asyncio.gather(*(_accepts(port) for _, port in asked))
     return tuple(f"{HOST}:{port}" for (_, port), accepts in zip(asked, accepted, strict=True) if accepts)
 
 
-async def _accepts(port: int, seconds: float) -> bool:
+async def _accepts(port: int) -> bool:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(SECONDS):
             _, writer = await asyncio.open_connection(HOST, port)
     except (OSError, TimeoutError):
         return False

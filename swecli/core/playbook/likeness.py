@@ -79,7 +79,7 @@ def _score(rarity: dict[str, float], count: Counter[str], length: int, usual: fl
     return total
 
 
-def sentences(text: str, most: int = 2_000) -> Iterable[str]:
+def sentences(text: str) -> Iterable[str]:
     """Lines and sentences of a document that are long enough to carry information."""
     parts = (part.strip(" #*->`|\t") for part in re.split(r"\n+|(?<=[.!?])\s+", text))
-    return [part for part in parts if 15 <= len(part) <= 400][:most]
+    return [part for part in parts if 15 <= len(part) <= 400][:2_000]

@@ -118,13 +118,13 @@ def proven(bullets: Iterable[Bullet]) -> tuple[str, frozenset[str]]:
     return (f"{text}\n\n{ABOUT_PROVEN}" if text else ""), frozenset(bullet.id for bullet in best)
 
 
-def fitting(bullets: Iterable[Bullet], most: int = MOST, tokens: int = MOST_TOKENS) -> list[Bullet]:
-    """The first bullets that fit."""
+def fitting(bullets: Iterable[Bullet]) -> list[Bullet]:
+    """The first bullets that fit: at most ``MOST``, in ``MOST_TOKENS``."""
     result: list[Bullet] = []
-    left = tokens - tokens_of(INTRODUCTION)
+    left = MOST_TOKENS - tokens_of(INTRODUCTION)
     for bullet in bullets:
         size = tokens_of(line_for_model(bullet))
-        if len(result) < most and size <= left:
+        if len(result) < MOST and size <= left:
             result.append(bullet)
             left -= size
     return result

@@ -112,13 +112,8 @@ def encode_event(event: Event) -> str:
     )
 
 
-def encode_command(command: Command) -> str:
-    """The command on one line of JSON."""
-    return to_text(command)
-
-
 def decode_command(text: str) -> Command:
-    """The reverse of ``encode_command``.
+    """The command on a line of JSON.
 
     Raises:
         CodecError: the line is not a command; the message names the field.

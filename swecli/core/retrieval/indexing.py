@@ -183,6 +183,8 @@ def documents(root: Path, paths: Iterable[str], stop: Callable[[], bool] = lambd
 
 MOST_CHANGED: Final = 150
 """Most changed files before the index is rebuilt."""
+_LONGEST_LOOK: Final = 5.0
+"""Seconds."""
 
 
 class Changes(Struct, frozen=True):
@@ -193,10 +195,10 @@ class Changes(Struct, frozen=True):
     too_many: bool = False
 
 
-def changes_since(index: Index, root: Path, *, seconds: float = 5.0) -> Changes:
+def changes_since(index: Index, root: Path) -> Changes:
     """Differences between index and disk: checks each known file and folder, and the entries of changed folders.
-    Reports none if that takes longer than ``seconds``."""
-    ends = time.monotonic() + seconds
+    Reports none if that takes longer than ``_LONGEST_LOOK``."""
+    ends = time.monotonic() + _LONGEST_LOOK
     known = {file.path for file in index.files}
     changed: list[str] = []
     outdated: set[int] = set()

@@ -169,10 +169,6 @@ class ProjectIndex:
         """Begin once the interface is up; reads nothing before."""
         self._timer = asyncio.get_running_loop().call_later(SETTLED, self.begin)
 
-    def look_again(self) -> None:
-        """Invalidate the last look at the disk after a write."""
-        self._looked = 0.0
-
     async def retrieval(self, text: str, *, first_wait: float = FIRST_WAIT, if_ready: bool = False) -> Retrieval | None:
         """Files that a text names and is about; None while there is no index. ``if_ready``: wait for the first one only
         if the number of files says that it can be ready in time."""
@@ -231,15 +227,13 @@ class ProjectIndex:
             )
 
     async def _work(self) -> None:
-        began = self._looked = time.monotonic()
         try:
             if await asyncio.to_thread(self._refreshed):
                 await self._make()
                 await asyncio.to_thread(self._refreshed)
         except OSError as error:
             self._problem = f"cannot build the index: {error}"
-        if self._looked == began:  # nothing was written meanwhile
-            self._looked = time.monotonic()
+        self._looked = time.monotonic()
 
     def _refreshed(self) -> bool:
         """Apply the changes on disk. True if the index must be rebuilt."""

@@ -230,14 +230,17 @@ def _file(git: str, folder: str, disk: Disk) -> GitPlaces:
     return GitPlaces((target,), (git, *guarded), tuple(absent))
 
 
-def nested(root: str, disk: Disk, limit: int = 300) -> Iterator[str]:
-    """Folders directly below ``root`` with a ``.git`` of their own. Checks at most ``limit`` folders."""
+_MOST_BELOW = 300
+
+
+def nested(root: str, disk: Disk) -> Iterator[str]:
+    """Folders directly below ``root`` with a ``.git`` of their own. Checks at most ``_MOST_BELOW`` folders."""
     looked = 0
     for name in disk.names(root):
         if name in (".git", "node_modules"):
             continue
         path = posixpath.join(root, name)
-        if looked >= limit:
+        if looked >= _MOST_BELOW:
             return
         looked += 1
         if disk.kind(posixpath.join(path, ".git")) != "missing" and disk.kind(path) == "directory":

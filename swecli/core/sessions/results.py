@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -157,18 +157,10 @@ class ResultStore:
     detected. Methods may wait for other writers: keep them off the event loop.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        session_id: str,
-        threshold: int = THRESHOLD,
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, database: Database, session_id: str, threshold: int = THRESHOLD) -> None:
         self._database = database
         self._session = session_id
         self.threshold = threshold
-        self._clock = clock
 
     def put(self, tool: str, content: bytes) -> BlobRef:
         """Store a result.
@@ -179,7 +171,7 @@ class ResultStore:
         if len(content) > MAX_STORED:
             raise BlobError(f"The result has {len(content):,} bytes, above the limit of {MAX_STORED:,}.")
         ref = BlobRef(result_reference(self._session, content), tool, len(content))
-        row = (ref.id, self._session, encodable(tool), zlib.compress(content), len(content), self._clock())
+        row = (ref.id, self._session, encodable(tool), zlib.compress(content), len(content), time.time())
         try:
             with self._database.write() as connection:
                 connection.execute(_ADD, row)

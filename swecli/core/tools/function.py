@@ -28,9 +28,7 @@ class FunctionTool(DynamicTool):
     the event loop. Its return value (text, or anything with a JSON form) is the result; an exception becomes an error
     that the model can read."""
 
-    def __init__(
-        self, function: Function, *, name: str = "", description: str = "", read_only: bool = False, source: str = ""
-    ) -> None:
+    def __init__(self, function: Function, *, name: str = "", description: str = "", read_only: bool = False) -> None:
         """``read_only``: the function changes nothing, so plan mode allows it.
 
         Raises:
@@ -47,7 +45,7 @@ class FunctionTool(DynamicTool):
             schema = self._model.model_json_schema()
         except PydanticUserError as error:
             raise TypeError(f"{named}: a parameter has no JSON form: {error.message}") from error
-        super().__init__(named, text, portable_schema(schema), source, verb="Call", checked=schema)
+        super().__init__(named, text, portable_schema(schema), "", verb="Call", checked=schema)
 
     def effects(self, params: RawParams, ctx: ToolContext) -> Effects:
         return Effects(external=f"the function {self.name}", vouched=self._read_only)

@@ -218,19 +218,17 @@ class SessionHooks(CallCompanion):
         """Start the timer for idle notifications."""
         if self.listens("Notification"):
             loop = asyncio.get_running_loop()
-            self._idle = loop.call_later(
-                IDLE_SECONDS, self._notify, "idle_prompt", "swecli is waiting for your input", "swecli"
-            )
+            self._idle = loop.call_later(IDLE_SECONDS, self._notify, "idle_prompt", "swecli is waiting for your input")
 
     def _stop_waiting(self) -> None:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
 
-    def _notify(self, kind: str, message: str, title: str = "swecli") -> None:
+    def _notify(self, kind: str, message: str) -> None:
         """Run Notification hooks in the background."""
         if self.listens("Notification"):
-            payload = {"message": message, "title": title, "notification_type": kind}
+            payload = {"message": message, "title": "swecli", "notification_type": kind}
             task = asyncio.create_task(self._fire("Notification", payload))
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)

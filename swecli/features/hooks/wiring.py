@@ -35,7 +35,6 @@ def feature(hooks: Hooks | None = None, allow_hook: Callable[[Hook], Hook] = lam
         return (SessionHooks(hooks, allow_hook, workspace, policy, core.recorder),)
 
     def inner(core: Core, agent: str) -> Sequence[SessionHooks]:
-        del agent
         return alone(core.services.workspace, core.services.permissions.policy, core.recorder)
 
     def alone(workspace: Workspace, policy: Policy, recorder: Recorder) -> Sequence[SessionHooks]:

@@ -110,13 +110,13 @@ class PrefixCache(Struct):
             chain.ends.append(len(chain.digests))
         return chain
 
-    def charge_blocks(self, blocks: Sequence[tuple[int, int]], marks: list[int], model: str = "") -> Charge:
+    def charge_blocks(self, blocks: Sequence[tuple[int, int]], marks: list[int]) -> Charge:
         """Charge content blocks given by hash and tokens, with the indexes of those that have a breakpoint.
 
         Raises:
             ValueError: more breakpoints than a provider accepts.
         """
-        chain = _Chain(hash(model))
+        chain = _Chain(0)
         for key, tokens in blocks:
             chain.add(key, tokens)
         return self._charged(chain.digests, chain.sizes, marks)

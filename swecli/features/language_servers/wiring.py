@@ -39,7 +39,6 @@ def feature(code: LanguageServers | None = None) -> Feature:
         return (EditErrors(code, core.recorder, agent),)
 
     def alone(workspace: Workspace, policy: Policy, recorder: Recorder) -> Sequence[EditErrors]:
-        del workspace, policy
         return (EditErrors(code, recorder, MAIN),)
 
     return Feature(lambda core: inner(core, MAIN), inner, alone)

@@ -21,9 +21,9 @@ MARGIN = 1.3
 _NAMED = 12
 
 
-def memory_text(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> MemoryText:
+def memory_text(files: Sequence[MemoryFile], tokens: int) -> MemoryText:
     """The section for these files. It takes at most ``tokens`` tokens of any model."""
-    usual, lean = (memory_section(files, most, counter) for most in (tokens, min(tokens, LEAN_TOKENS)))
+    usual, lean = (memory_section(files, most) for most in (tokens, min(tokens, LEAN_TOKENS)))
     return MemoryText(usual, lean, memory_sources(files))
 
 
@@ -36,13 +36,13 @@ def memory_sources(files: Sequence[MemoryFile]) -> tuple[PromptPart, ...]:
     )
 
 
-def memory_section(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> str:
+def memory_section(files: Sequence[MemoryFile], tokens: int) -> str:
     """The session notes first, shortened if long, then whole files as far as they fit; the rest is named. Empty without
     files, or if not even a name fits. Equal files give equal bytes."""
-    counter = counter or PieceEstimator()
     files = [file for file in files if file.text is None or _says_something(file.text)]
     if not files:
         return ""
+    counter = PieceEstimator()
     left = int(tokens / MARGIN) - counter.count(read_prompt("memory"))
     ordered = sorted(files, key=lambda file: file.place.path != f"{ROOT}/{NOTES}")
     pointer = _pointer(ordered)

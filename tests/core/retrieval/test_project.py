@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -138,11 +137,11 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swecli.core.retrieval.project.FRESH_WAIT", PATIENCE)
+    monkeypatch.setattr("swecli.core.retrieval.project._LOOK_SECONDS", 0.0)
     root, place = made(tmp_path / "p", 10), tmp_path / "p.index"
     project = index_of(root, place)
     await project.retrieval("revoke a token", first_wait=PATIENCE)
     (root / "src" / "auth" / "tokens.py").write_text("class SessionVault:\n    def forget(self): pass\n")
-    project.look_again()
     found = await project.retrieval("vault of sessions: forget")
     assert found is not None
     assert found.ranked[0].symbol == "SessionVault"
@@ -189,31 +188,12 @@ async def test_a_path_that_the_index_left_out_is_still_named(tmp_path: Path) -> 
     await project.close()
 
 
-async def test_a_look_at_the_disk_is_no_making_of_the_index(tmp_path: Path) -> None:
+async def test_a_look_at_the_disk_is_no_making_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.core.retrieval.project._LOOK_SECONDS", 0.0)
     project = index_of(made(tmp_path / "p", 10), tmp_path / "p.index")
     project.begin()
     assert project.state.building
     await project.retrieval("revoke a token", first_wait=PATIENCE)
-    project.look_again()
     project.begin()
     assert not project.state.building
-    await project.close()
-
-
-async def test_a_file_that_is_written_during_a_look_is_looked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = index_of(made(tmp_path / "p", 10), None)
-
-    def looked(*given: Any) -> Any:
-        found = refreshed(*given)
-        if not (tmp_path / "p" / "late.py").exists():
-            (tmp_path / "p" / "late.py").write_text("def late(): ...\n")
-            project.look_again()
-        return found
-
-    monkeypatch.setattr("swecli.core.retrieval.project.refreshed", looked)
-    assert await project.retrieval("late", first_wait=PATIENCE) is not None
-    project.begin()
-    await until(lambda: project.state.files == 10 + len(TOPICS) + 3)
     await project.close()

@@ -89,11 +89,11 @@ def extent(paths: Iterable[str], facts: FileFacts) -> Extent:
     return Extent(unique, there, amount)
 
 
-def counted(what: What, found: Extent, facts: FileFacts, cwd: str, *, some: bool = False, beyond: str = "") -> Loss:
+def counted(what: What, found: Extent, facts: FileFacts, cwd: str, *, some: bool = False) -> Loss:
     """The loss of everything that was found."""
     amount = found.amount
     unknown = facts.unknown_to_git(found.there, cwd) if amount.whole else None
-    return Loss(what, amount.files, unknown, amount.whole, some, found.there, beyond)
+    return Loss(what, amount.files, unknown, amount.whole, some, found.there)
 
 
 _STRONGEST: Final[tuple[What, ...]] = ("deletes", "overwrites", "discards changes in")
