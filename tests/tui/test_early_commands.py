@@ -15,6 +15,7 @@ from swecli.core.protocol.commands import ReplyPermission, RunShell, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart
 from swecli.tui import app
+from swecli.tui.prompt.editor import PromptEditor
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.support.waiting import PATIENCE
 from tests.tui.support import Running, Session, running
@@ -63,6 +64,23 @@ async def test_lines_that_come_in_one_go_are_not_glued() -> None:
         await it.shows("init got []", "context got []")
         await it.until(lambda: [command.text for command in it.session.sent(Submit)] == ["hello"])
         assert it.text == "half"
+
+
+async def test_keys_behind_a_command_are_given_once_however_it_ends() -> None:
+    async with running() as it:
+        editor = it.app.main.prompt.editor
+        sent: list[PromptEditor.Submitted] = []
+        post = editor.post_message
+        editor.post_message = lambda message: (  # type: ignore[method-assign]
+            sent.append(message) is None if isinstance(message, PromptEditor.Submitted) else post(message)
+        )
+        await it.at_once(*"/context", "enter", *"hello")
+        await it.until(lambda: len(sent) == 1)
+        editor.let_go(sent[0])
+        editor.on_blur()
+        await it.until(lambda: it.text == "hello")
+        await it.press("x")
+        assert it.text == "hellox"
 
 
 async def test_tab_completes_a_name_before_everything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -400,7 +400,7 @@ class PanelContext(Struct, frozen=True):
     """Lines above a panel that other parts of the dock take."""
     hold: Callable[[], None] = lambda: None
     """Keeps the keys that come while a panel leaves."""
-    pass_on: Callable[[Sequence[events.Key]], None] = lambda keys: None
+    pass_on: Callable[[list[events.Key | events.Paste]], None] = lambda keys: None
     """Passes on those that still came to the panel, and then those that were kept."""
 
 

@@ -92,7 +92,7 @@ class Picker(DockPanel):
         self._quit = quit
         self._gone = gone
         self._picked = False
-        self._behind: list[events.Key] = []
+        self._behind: list[events.Key | events.Paste] = []
         """Keys behind the choice; they wait until the list is gone."""
         self._title = title
         self._choices = list(choices)

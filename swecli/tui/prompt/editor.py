@@ -479,13 +479,14 @@ class PromptEditor(ShrinkingTextArea):
         """All keys that were on their way to the editor have come."""
         self._before = None
         if self._held is None:
-            self.pass_on(())
+            self.pass_on([])
         else:
             self.pass_on(self._held, None if self._opens else self)
 
-    def pass_on(self, held: Sequence[events.Key | events.Paste], target: Widget | None = None) -> None:
+    def pass_on(self, held: list[events.Key | events.Paste], target: Widget | None = None) -> None:
         """Give ``target``, or else what has the focus then, what was held, and the app what it has kept. It is the
-        app's own turn: all that is on its way to the app comes before it, so that nothing overtakes anything."""
+        app's own turn: all that is on its way to the app comes before it, so that nothing overtakes anything. What is
+        given leaves ``held``: a command that opens something releases it by its end and by the focus that it takes."""
         if self._longest is not None:
             self._longest.stop()
             self._longest = None
@@ -495,7 +496,9 @@ class PromptEditor(ShrinkingTextArea):
                 self._held = None
             waiting, self.kept = self.kept or (), None
             receiver = target or self.app.focused or self.screen
-            for event in held:
+            given = held.copy()
+            held.clear()
+            for event in given:
                 if isinstance(event, events.Key):
                     receiver._forward_event(events.Key(event.key, event.character))
                 else:
