@@ -109,7 +109,7 @@ class ContextState(Document):
         return HybridCounter().count(text)
 
 
-def message_document(message: protocol.Message, timestamp: datetime, tokens: int = 0) -> Message:
+def message_document(message: protocol.Message, timestamp: datetime) -> Message:
     """One message of a conversation as a document."""
     reasoning = "".join(part.text for part in message.parts if isinstance(part, protocol.ReasoningPart))
     calls = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
@@ -121,7 +121,6 @@ def message_document(message: protocol.Message, timestamp: datetime, tokens: int
         role=message.role,
         content=message.text,
         timestamp=timestamp,
-        tokens=tokens,
         reasoning=reasoning,
         tool_calls=calls or None,
         tool_results=results or None,

@@ -77,23 +77,23 @@ def of_256(colour: str) -> str:
     return Color.parse(colour).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex
 
 
-def legible(text: str, grounds: Sequence[str], seen: Seen = exact, ratio: float = AA) -> str:
+def legible(text: str, grounds: Sequence[str], seen: Seen = exact) -> str:
     """``text``, moved towards white or black as little as needed for legibility on all ``grounds``. If that is
     impossible, the better of the two."""
     behind = [seen(ground) for ground in grounds]
     pole = max((WHITE, BLACK), key=lambda end: min(contrast(end, ground) for ground in behind))
     for step in range(33):
         moved = mix(text, pole, step / 32)
-        if all(contrast(seen(moved), ground) >= ratio for ground in behind):
+        if all(contrast(seen(moved), ground) >= AA for ground in behind):
             return moved
     return pole
 
 
-def ground(wanted: str, base: str, seen: Seen = exact, ratio: float = AA) -> str:
+def ground(wanted: str, base: str, seen: Seen = exact) -> str:
     """``wanted`` as a background beside ``base``: moved towards ``base`` until either white or black is legible on
     both, with room for colours."""
     pole = WHITE if is_dark(seen(base)) else BLACK
-    reach = min(ratio * 1.25, contrast(pole, seen(base)))
+    reach = min(AA * 1.25, contrast(pole, seen(base)))
     for step in range(17):
         moved = mix(wanted, base, step / 16)
         if contrast(pole, seen(moved)) >= reach:

@@ -168,10 +168,10 @@ class Instructions(Struct, frozen=True):
         offer = [_offer(self.rules)] if any(rule.when == "described" for rule in self.rules) else []
         return "\n\n".join([*heading, *_tagged(files, "instructions"), *warning, *_tagged(quoted, "quoted"), *offer])
 
-    def within(self, tokens: int, counter: CountsTokens | None = None) -> Instructions:
+    def within(self, tokens: int) -> Instructions:
         """The same files, the longest ones cut so that together they have at most about so many tokens. ``notices`` of
         the result name the files cut here."""
-        counter = counter or PieceEstimator()
+        counter = PieceEstimator()
         if sum(file.tokens for file in self.files) <= tokens:
             return replace(self, notices=())
         most = _share_of_each([file.tokens for file in self.files], tokens)
@@ -229,7 +229,6 @@ def load_instructions(
     *,
     user_directory: Path | None = None,
     other_agents: Sequence[Path] = (),
-    counter: CountsTokens | None = None,
     project: Literal["trusted", "quoted", "none"] = "trusted",
     approved: Callable[[Path, str], bool] = _none_approved,
     merge: Merge = "folder",
@@ -246,9 +245,7 @@ def load_instructions(
     secrets (``own_names`` are the user's patterns) are skipped with a notice.
     """
     root = project_root(cwd)
-    reader = _Reader(
-        root, counter or PieceEstimator(), approved if project == "quoted" else None, imports=imports, rules=rules
-    )
+    reader = _Reader(root, PieceEstimator(), approved if project == "quoted" else None, imports=imports, rules=rules)
     reader.own_names = own_names
     if user_directory is not None and not reader.read_directory(user_directory, None, whole=False):
         reader.read_first(other_agents)

@@ -5,7 +5,7 @@ The format is that of Claude Code's agents. A profile never grants more than the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -148,11 +148,8 @@ def _tools(front: FrontMatter) -> tuple[tuple[str, ...] | None, tuple[str, ...]]
     return (on, refused) if "*" in off else (None, (*refused, *off))
 
 
-def resolve_profile(
-    profile: AgentProfile, *, tools: Sequence[str], mode: Mode, models: Collection[str] | None = None
-) -> ResolvedProfile:
-    """Apply the profile to a session with these tools and this mode. ``models`` are the usable names, None if
-    unknown."""
+def resolve_profile(profile: AgentProfile, *, tools: Sequence[str], mode: Mode) -> ResolvedProfile:
+    """Apply the profile to a session with these tools and this mode."""
     problems = list(profile.problems)
     wanted, unknown = tuple(tools), list[str]()
     if profile.tools is not None:
@@ -161,12 +158,8 @@ def resolve_profile(
             problems.append(Problem(0, f"tools not available here: {', '.join(unknown)}"))
     refused, _ = _named(profile.disallowed, tools)
     allowed = tuple(name for name in tools if name in wanted and name not in refused and name not in NEVER)
-    model = profile.model
-    if model and models is not None and model not in models:
-        problems.append(Problem(0, f"the model {model} is not available here; the session's model answers"))
-        model = ""
     own = tightest(profile.mode, mode)
-    return ResolvedProfile(profile.name, profile.prompt, allowed, model, own, tuple(unknown), tuple(problems))
+    return ResolvedProfile(profile.name, profile.prompt, allowed, profile.model, own, tuple(unknown), tuple(problems))
 
 
 def _named(texts: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:

@@ -88,7 +88,7 @@ def arguments_of(use: ToolUse, given: Values) -> dict[str, Any]:
     return from_claude(use.arguments, given) if from_claude else dict(given)
 
 
-def response_of(use: ToolUse, view: ToolView, text: str, *, failed: bool, exit_status: int | None) -> dict[str, Any]:
+def response_of(view: ToolView, text: str, *, failed: bool, exit_status: int | None) -> dict[str, Any]:
     """The result of a call as ``tool_response``."""
     path = str(view.given.get("file_path", ""))
     match view.name:
@@ -110,8 +110,8 @@ def response_of(use: ToolUse, view: ToolView, text: str, *, failed: bool, exit_s
 # --- the table ----------------------------------------------------------------------------------------------------
 
 
-def _path(use: ToolUse, key: str = "path") -> str:
-    path = str(use.arguments.get(key, "."))
+def _path(use: ToolUse) -> str:
+    path = str(use.arguments.get("path", "."))
     return os.path.normpath(os.path.join(use.cwd, os.path.expanduser(path)))
 
 

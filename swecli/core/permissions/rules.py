@@ -349,17 +349,14 @@ def _path(pattern: str) -> PathPattern:
     return PathPattern(base, text)
 
 
-def check_rules(rules: Iterable[Rule], tools: Collection[str] | None = None) -> tuple[RuleProblem, ...]:
-    """Problems of all invalid rules. With ``tools`` a rule for an unknown tool is a problem too."""
+def check_rules(rules: Iterable[Rule]) -> tuple[RuleProblem, ...]:
+    """Problems of all invalid rules."""
     problems: list[RuleProblem] = []
     for rule in rules:
         try:
-            pattern = rule_pattern(rule)
+            rule_pattern(rule)
         except RuleError as error:
             problems.append(RuleProblem(rule, f"{rule.text}: {error}."))
-            continue
-        if tools is not None and unknown_tool(pattern, tools):
-            problems.append(RuleProblem(rule, f"{rule.text}: unknown tool."))
     return tuple(problems)
 
 

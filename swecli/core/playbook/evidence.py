@@ -249,11 +249,11 @@ class EvidenceWatch:
             return []
         if call.kind == "user":
             text = "\n".join(part.text for part in done.parts if isinstance(part, TextPart))
-            return self._ran(done, call) if call.name == "shell" else self._said(done.item, text)
+            return self._ran(done) if call.name == "shell" else self._said(done.item, text)
         if call.name == "run_command":
             if done.status == "rejected":
                 self.steps.append(Step("command", shown(str(call.arguments.get("command", ""))), "rejected"))
-            return self._ran(done, call)
+            return self._ran(done)
         path = self.relative(call.arguments.get("path"))
         if call.name in ("edit_file", "write_file", "apply_patch"):
             return self._edit_ended(done, path, call)
@@ -277,7 +277,7 @@ class EvidenceWatch:
             if _CORRECTION.search(sentence) and _is_rule(sentence)
         ][:2]
 
-    def _ran(self, done: ItemCompleted, call: _Call) -> list[Evidence]:
+    def _ran(self, done: ItemCompleted) -> list[Evidence]:
         block = next((candidate for candidate in done.blocks if isinstance(candidate, TerminalBlock)), None)
         if done.status not in ("ok", "error") or block is None or not block.command:
             return []

@@ -214,7 +214,7 @@ class SessionRecovery:
         """
         make_private(path.parent)
         with alone_in(path.parent):
-            _detach(path, change, opened, old)
+            _detach(path, opened, old)
         database = open_database(path)
         where = "a new one" if change is Change.REMOVED else "the one that is there now"
         if not database.durable:
@@ -261,7 +261,7 @@ def _unpacked(packed: bytes) -> Row:
     return tuple(json.decode(zlib.decompress(packed)))
 
 
-def _detach(path: Path, change: Change, opened: Identity, old: sqlite3.Connection) -> None:
+def _detach(path: Path, opened: Identity, old: sqlite3.Connection) -> None:
     """Separate the old file's connections from the files that are at ``path`` now: SQLite would apply the old log,
     which lies there by name, to another file.
 

@@ -118,7 +118,8 @@ class FileChange(Struct, frozen=True):
         if os.path.realpath(self.path) != str(self.path):
             raise StaleFileError(f"{self.path} leads elsewhere")
         if self.after is None:
-            return ChangedFile(str(atomic_delete(self.path, before or "", follow=False)), before, None)
+            atomic_delete(self.path, before or "")
+            return ChangedFile(str(self.path), before, None)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         written = atomic_write(self.path, self.after, before, follow=False)
         if self.mode is not None:

@@ -87,7 +87,7 @@ def read_window(
         while len(lines) < count and used < budget and (line := reader.next()) is not None:
             lines.append(line)
             used += len(line.data)
-        complete = reader.skip_rest(_COUNT_LIMIT)
+        complete = reader.skip_rest()
     except _Stopped:
         return Window(tuple(lines), None, reader.lines, timed_out=True)
     return Window(tuple(lines), reader.lines if complete else None, reader.lines)
@@ -145,12 +145,12 @@ class _LineReader:
         self.lines += 1
         return RawLine(bytes(content), size)
 
-    def skip_rest(self, limit: int) -> bool:
-        """Count the remaining lines; False if they exceed ``limit`` bytes."""
+    def skip_rest(self) -> bool:
+        """Count the remaining lines; False if they exceed ``_COUNT_LIMIT`` bytes."""
         passed, unfinished = 0, False
         while self._fill():
             passed += len(self._piece) - self._at
-            if passed > limit:
+            if passed > _COUNT_LIMIT:
                 return False
             self.lines += self._piece.count(b"\n", self._at)
             unfinished = not self._piece.endswith(b"\n")

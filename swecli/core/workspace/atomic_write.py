@@ -174,23 +174,20 @@ def atomic_write(path: Path, data: bytes, expected: str | None, *, follow: bool 
         return Written(target, sha256(data).hexdigest(), in_place)
 
 
-def atomic_delete(path: Path, expected: str, *, follow: bool = True) -> Path:
-    """Remove a file whose bytes have the SHA-256 ``expected``; returns its resolved path. A link stays, its target is
-    removed; without ``follow`` no part of the path may be a link.
+def atomic_delete(path: Path, expected: str) -> None:
+    """Remove a file whose bytes have the SHA-256 ``expected``. No part of the path may be a link.
 
     Raises:
         StaleFileError: the file is not as expected.
         NotRegularError: not a regular file.
         OSError: it can't be removed.
     """
-    target = path.resolve() if follow else path
-    with Folder(target.parent) as folder:
-        old = _read_old(folder, target, expected)
+    with Folder(path.parent) as folder:
+        old = _read_old(folder, path, expected)
         if old is not None:
-            _require_unchanged(folder, target, old)
-            folder.remove(target.name)
+            _require_unchanged(folder, path, old)
+            folder.remove(path.name)
             folder.sync()
-    return target
 
 
 def sweep_temporary(directory: Path, writer: int | None = None) -> tuple[Path, ...]:

@@ -83,18 +83,13 @@ _SET = {
 }
 
 
-def scrubbed_environment(
-    environment: Mapping[str, str], *, no_color: str | None = None, keys: Collection[str] = ()
-) -> dict[str, str]:
+def scrubbed_environment(environment: Mapping[str, str], *, keys: Collection[str] = ()) -> dict[str, str]:
     """``environment`` for child processes.
 
     It omits names of secrets (``*_KEY``, ``*_TOKEN``, ``*_SECRET``, ``*PASSWORD*``, ``*CREDENTIAL*``) and variables
     that inject a start-up file, a library or an option into every program; and ``keys``, names known to hold secrets.
-    ``no_color`` is the value of ``NO_COLOR`` when swecli started: a terminal interface may have removed it since.
     """
     variables = {name: value for name, value in environment.items() if not is_withheld(name) and name not in keys}
-    if no_color is not None:
-        variables["NO_COLOR"] = no_color
     return {**variables, **_SET}
 
 

@@ -315,7 +315,7 @@ class SessionHooks(CallCompanion):
             (
                 view.subjects,
                 self._tool_payload(use, view.name, view.given)
-                | {"tool_response": response_of(use, view, text, failed=failed, exit_status=exit_status)}
+                | {"tool_response": response_of(view, text, failed=failed, exit_status=exit_status)}
                 | ({"error": text[:10_000]} if failed else {}),
             )
             for view in views(use)

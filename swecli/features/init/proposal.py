@@ -81,7 +81,7 @@ async def run(session: Session, arguments: str) -> CommandResult:
         rejected.append((guide.text, run.said))
     if run.is_error:
         return CommandResult.text(f"{target} was not written. {run.why}", "warning")
-    return CommandResult.text("\n".join([*_report(target, guide, prose, project), *doubts, counts_from(session)]))
+    return CommandResult.text("\n".join([*_report(target, guide, prose), *doubts, counts_from(session)]))
 
 
 async def _prose(session: Session, project: Project, rejected: Sequence[tuple[str, str]]) -> Prose | None:
@@ -118,7 +118,7 @@ def _kept(target: str, guide: Guide) -> str:
     return f"Sections of {target} kept as you wrote them: {', '.join(names)}."
 
 
-def _report(target: str, guide: Guide, prose: Prose | None, project: Project) -> Iterator[str]:
+def _report(target: str, guide: Guide, prose: Prose | None) -> Iterator[str]:
     if not target.endswith(FILE_NAME):
         keys = ", ".join(key.replace("-", " ") for key in guide.kept)
         yield f"{target} now has {keys}; the rest is as you wrote it."

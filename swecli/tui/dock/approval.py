@@ -221,7 +221,7 @@ class ApprovalPanel(DockPanel):
         self._word = LineInput(id="word")
         self._list = ChoiceList()
         self._list.around = not request.danger  # no wrapping from "no" to "yes"
-        self._keys = KeyLine("keys")
+        self._keys = KeyLine()
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", classes="dock--title")

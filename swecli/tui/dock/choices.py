@@ -299,7 +299,7 @@ class ChoicePanel(DockPanel):
         """Whether the last line was visible."""
         self._list = ChoiceList()
         self._list.show([choice for _, choice in choices])
-        self._legend = KeyLine("keys")
+        self._legend = KeyLine()
         # Kept here because the children go before the panel when the program ends.
         self._intro_line = Static(Content(intro), id="intro")
         self._about = Static(Content(""), id="lines")

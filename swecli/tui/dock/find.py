@@ -25,7 +25,7 @@ class FindPanel(DockPanel):
         self._query = LineInput(words, placeholder="Find in the transcript", intercept=self._intercept)
         # Kept here because the panel may close before its children are mounted.
         self._note = Static("", classes="dock--note", id="found", markup=False)
-        self._keys = KeyLine("keys")
+        self._keys = KeyLine()
 
     def compose(self) -> ComposeResult:
         yield self._query

@@ -243,8 +243,8 @@ def show_text(widget: Static, text: str) -> None:
 class KeyLine(Static):
     """Shows as many keys as fit, or the result of the last one."""
 
-    def __init__(self, id: str) -> None:
-        super().__init__(id=id, classes="dock--keys")
+    def __init__(self) -> None:
+        super().__init__(id="keys", classes="dock--keys")
         self._hints: Sequence[Hint] = ()
         self._width = 1
         self._narrow = False

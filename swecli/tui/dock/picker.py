@@ -111,7 +111,7 @@ class Picker(DockPanel):
         self._list = ChoiceList(limit=ROWS, wrap=not narrow)
         digits = narrow and any(char.isdecimal() for choice in choices for char in choice.label)
         self._list.numbered = bool(choices) and not free and not digits and len(choices) <= NUMBERED
-        self._keys = KeyLine("keys")
+        self._keys = KeyLine()
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")

@@ -27,7 +27,7 @@ class SecretPanel(DockPanel):
         self._title = title
         self._note = note
         self._done = done
-        self._keys = KeyLine("keys")
+        self._keys = KeyLine()
         self._line = LineInput(placeholder="paste it here (hidden)", password=True)
 
     def compose(self) -> ComposeResult:
@@ -80,7 +80,7 @@ class QuestionPanel(DockPanel):
         self._checked: set[int] = set()
         self._lead = ""
         self._list = ChoiceList(limit=10)
-        self._keys = KeyLine("keys")
+        self._keys = KeyLine()
         self._text = LineInput(placeholder="Your answer", intercept=self._too_early)
 
     def compose(self) -> ComposeResult:

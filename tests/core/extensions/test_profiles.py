@@ -89,10 +89,8 @@ def test_a_mode_that_agents_cant_have_is_told() -> None:
     assert [problem.line for problem in profile("permissionMode: bypassPermissions\n").problems] == [4]
 
 
-def test_a_model_that_is_not_there_gives_way() -> None:
-    made = resolve_profile(profile("model: opus\n"), tools=TOOLS, mode="default", models=("openai/gpt-5",))
-    assert made.model == ""
-    assert "opus" in made.problems[-1].text
+def test_a_model_that_is_inherited_is_none_of_its_own() -> None:
+    assert resolve_profile(profile("model: opus\n"), tools=TOOLS, mode="default").model == "opus"
     assert resolve_profile(profile("model: inherit\n"), tools=TOOLS, mode="default").model == ""
 
 

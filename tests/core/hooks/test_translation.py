@@ -116,11 +116,11 @@ def test_a_job_that_is_stopped_is_a_shell_that_is_killed() -> None:
 def test_results_have_the_fields_that_scripts_look_at() -> None:
     use = ToolUse("c", "run_command", {"command": "false"}, "/w")
     (view,) = views(use)
-    said = response_of(use, view, "out", failed=True, exit_status=1)
+    said = response_of(view, "out", failed=True, exit_status=1)
     assert (said["stdout"], said["stderr"], said["exitCode"], said["success"]) == ("out", "", 1, False)
     write = ToolUse("c", "write_file", {"path": "a", "content": "x"}, "/w")
     (view,) = views(write)
-    assert response_of(write, view, "ok", failed=False, exit_status=None)["filePath"] == "/w/a"
+    assert response_of(view, "ok", failed=False, exit_status=None)["filePath"] == "/w/a"
 
 
 @pytest.mark.parametrize(

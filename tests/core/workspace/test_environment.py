@@ -63,7 +63,6 @@ def test_children_know_where_they_run_and_never_page() -> None:
     assert made["PAGER"] == made["GIT_PAGER"] == "cat"
 
 
-def test_no_color_comes_back() -> None:
+def test_no_color_stays() -> None:
     assert "NO_COLOR" not in scrubbed_environment({})
-    assert scrubbed_environment({}, no_color="")["NO_COLOR"] == ""
     assert scrubbed_environment({"NO_COLOR": "1"})["NO_COLOR"] == "1"

@@ -125,7 +125,6 @@ def is_answered(ledger: Ledger, view: Sequence[ViewEntry], request: str) -> bool
 
 
 def replaced(
-    ledger: Ledger,
     view: Sequence[ViewEntry],
     start: int,
     summary_id: str,

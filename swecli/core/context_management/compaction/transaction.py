@@ -541,7 +541,7 @@ class Compaction:
         ledger, job, allowances = self.ledger, self.job, self._plan.allowances
         removed = [source for source in covered(self._view[:start]) if source not in self._keep]
         package = build_package(ledger, removed, summary, job.facts, self.sizes, allowances, job.attachments, job.when)
-        view = replaced(ledger, self._view, start, job.summary_id, package.text, self._request, self._keep)
+        view = replaced(self._view, start, job.summary_id, package.text, self._request, self._keep)
         cleared = tidy(ledger, view, self.sizes, self.options.retention, allowances.tail, self._whole)
         made = self._packages[(start, summary)] = cleared.view if cleared.cleared else view
         return made
