@@ -23,8 +23,8 @@ from swecli.core.language_servers.protocol import (
     framed,
     read_json,
     read_message,
-    table,
 )
+from swecli.core.llm.json_values import as_object
 from swecli.core.sandbox.launch import Launch
 from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.process_tree import MARK, end_group, new_mark
@@ -253,8 +253,8 @@ class Peer:
             if error is None:
                 waiting.set_result(message.result)
             else:
-                code = table(error).get("code")
-                text = str(table(error).get("message", "no reason given"))[:300]
+                code = as_object(error).get("code")
+                text = str(as_object(error).get("message", "no reason given"))[:300]
                 waiting.set_exception(Refused(text, code if isinstance(code, int) else 0))
 
     def _answer(self, message: Message) -> None:

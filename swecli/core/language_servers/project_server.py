@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from swecli.core.language_servers.definitions import SKIPPED, Program, Surroundings
 from swecli.core.language_servers.findings import Finding, brought
 from swecli.core.language_servers.peer import Command, ServerEnded, beside
-from swecli.core.language_servers.protocol import Diagnostic, read_errors, table
+from swecli.core.language_servers.protocol import Diagnostic, read_errors
 from swecli.core.language_servers.server import Document, RunningServer, python_of
 from swecli.core.language_servers.typescript import LACKING, tsserver_for
+from swecli.core.llm.json_values import as_object
 from swecli.core.sandbox.launch import SandboxError, begun
 from swecli.core.workspace.server_log import ServerLog
 
@@ -143,7 +144,7 @@ class ProjectServer:
         """Look for its requirements besides the program, for this file; they may have been installed since."""
         if self._run is not None or self.program.server.needs != "tsserver":
             return
-        if "path" in table(self.program.server.options.get("tsserver")):
+        if "path" in as_object(self.program.server.options.get("tsserver")):
             return  # the user's choice
         search = self._around.environment.get("PATH", "")
         self._tsserver, possible = tsserver_for(path.parent, self.program.path, search)
@@ -191,7 +192,7 @@ class ProjectServer:
         if python is not None:  # it runs there, so only in the sandbox
             server = replace(server, settings={"python": {"pythonPath": python}, **server.settings})
         if self._tsserver is not None:
-            own = {"fallbackPath": str(self._tsserver), **table(server.options.get("tsserver"))}
+            own = {"fallbackPath": str(self._tsserver), **as_object(server.options.get("tsserver"))}
             server = replace(server, options={**server.options, "tsserver": own})
         run = RunningServer(server, self.root, self.log, self._published)
         self.log.line(f"starts: {' '.join(command.words)}")

@@ -12,11 +12,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
+from swecli.core.llm.json_values import as_object
 from swecli.lazy_pattern import lazy_pattern
 
 LONGEST_MESSAGE: Final = 64_000_000
@@ -207,21 +208,13 @@ def path_of(uri: object) -> Path | None:
 # --- what is read of answers ------------------------------------------------------------------------------------------
 
 
-def table(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def sequence(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
 def whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def start_of(value: Any) -> tuple[int, int] | None:
     """Line and character of the start of a range."""
-    start = table(table(value).get("start"))
+    start = as_object(as_object(value).get("start"))
     line, character = whole(start.get("line")), whole(start.get("character"))
     return (line, character or 0) if line is not None else None
 

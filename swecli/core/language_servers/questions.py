@@ -16,13 +16,12 @@ from swecli.core.language_servers.protocol import (
     lines_of,
     path_of,
     read_json,
-    sequence,
     start_of,
-    table,
     units,
     uri_of,
 )
 from swecli.core.language_servers.server import ANSWER_SECONDS, RunningServer
+from swecli.core.llm.json_values import as_list, as_object, is_list
 from swecli.core.workspace.command_output import as_read
 
 READY_SECONDS: Final = 20.0
@@ -105,7 +104,7 @@ def _words(value: object) -> str:
 
 def _place(value: Any) -> CodePlace | None:
     """From a Location, or a LocationLink, which uses other field names."""
-    location = table(value)
+    location = as_object(value)
     path = path_of(location.get("uri", location.get("targetUri")))
     start = start_of(location.get("range", location.get("targetSelectionRange", location.get("targetRange"))))
     if path is None:
@@ -114,7 +113,7 @@ def _place(value: Any) -> CodePlace | None:
 
 
 def _places(answer: Any) -> tuple[CodePlace, ...]:
-    each = sequence(answer) if isinstance(answer, list) else [answer]
+    each = answer if is_list(answer) else [answer]
     locations = (_place(item) for item in each[:MOST_PLACES])
     return tuple(dict.fromkeys(location for location in locations if location is not None))
 
@@ -122,9 +121,9 @@ def _places(answer: Any) -> tuple[CodePlace, ...]:
 def _symbols(answer: Any, path: Path, lines: Sequence[str], depth: int) -> list[CodePlace]:
     """The outline from a server: nested, or a list with container names."""
     symbols: list[CodePlace] = []
-    for item in sequence(answer)[:MOST_PLACES]:
-        entry = table(item)
-        start = start_of(entry.get("selectionRange", entry.get("range", table(entry.get("location")).get("range"))))
+    for item in as_list(answer)[:MOST_PLACES]:
+        entry = as_object(item)
+        start = start_of(entry.get("selectionRange", entry.get("range", as_object(entry.get("location")).get("range"))))
         if start is None or depth > 20:
             continue
         name = _words(entry.get("name", ""))
@@ -138,8 +137,8 @@ def _symbols(answer: Any, path: Path, lines: Sequence[str], depth: int) -> list[
 def _named(answer: Any) -> list[CodePlace]:
     """Symbols of a project with their places."""
     symbols: list[CodePlace] = []
-    for item in sequence(answer)[:MOST_PLACES]:
-        entry = table(item)
+    for item in as_list(answer)[:MOST_PLACES]:
+        entry = as_object(item)
         where = _place(entry.get("location"))
         if where is not None:
             name, within = _words(entry.get("name", "")), _words(entry.get("containerName"))

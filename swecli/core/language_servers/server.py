@@ -19,12 +19,11 @@ from swecli.core.language_servers.protocol import (
     read_json,
     read_published,
     read_report,
-    sequence,
-    table,
     uri_of,
     whole,
 )
 from swecli.core.language_servers.typescript import ERROR_REQUESTS, error_request, errors_of, hands_on
+from swecli.core.llm.json_values import as_list, as_object, is_object
 from swecli.core.workspace.server_log import ServerLog
 
 START_SECONDS: Final = 30.0
@@ -128,7 +127,7 @@ class RunningServer:
         except asyncio.CancelledError:
             await self.peer.close("its start was cancelled")
             raise
-        self.capabilities = table(table(read_json(answer)).get("capabilities"))
+        self.capabilities = as_object(as_object(read_json(answer)).get("capabilities"))
         self._hands_on = hands_on(self.capabilities)
         self.peer.notify("initialized", {})
         if self.definition.settings:
@@ -159,12 +158,12 @@ class RunningServer:
             case "textDocument/publishDiagnostics":
                 self._published(params)
             case "$/progress":
-                self._progress(table(read_json(params)))
+                self._progress(as_object(read_json(params)))
             case "experimental/serverStatus":
-                self._quiescent = table(read_json(params)).get("quiescent") is not False
+                self._quiescent = as_object(read_json(params)).get("quiescent") is not False
                 self._moved.set()
             case "window/logMessage" | "window/showMessage":
-                self._log.line(str(table(read_json(params)).get("message", ""))[:1_000])
+                self._log.line(str(as_object(read_json(params)).get("message", ""))[:1_000])
             case _:
                 pass
 
@@ -191,7 +190,7 @@ class RunningServer:
         self._on_published(document)
 
     def _progress(self, params: Mapping[str, Any]) -> None:
-        token, value = str(params.get("token")), table(params.get("value"))
+        token, value = str(params.get("token")), as_object(params.get("value"))
         match value.get("kind"):
             case "begin" if len(self._working) < 100:
                 self._working[token] = str(value.get("title", "working"))[:80]
@@ -204,14 +203,15 @@ class RunningServer:
     def _asked(self, method: str, params: msgspec.Raw) -> Any:
         match method:
             case "workspace/configuration":
-                return [self._configured(table(item)) for item in sequence(table(read_json(params)).get("items"))]
+                items = as_list(as_object(read_json(params)).get("items"))
+                return [self._configured(as_object(item)) for item in items]
             case "client/registerCapability":
-                for item in sequence(table(read_json(params)).get("registrations"))[:200]:
-                    self._registered[str(table(item).get("id"))] = str(table(item).get("method"))
+                for item in as_list(as_object(read_json(params)).get("registrations"))[:200]:
+                    self._registered[str(as_object(item).get("id"))] = str(as_object(item).get("method"))
             case "client/unregisterCapability":
-                fields = table(read_json(params))
-                for item in sequence(fields.get("unregisterations", fields.get("unregistrations"))):
-                    self._registered.pop(str(table(item).get("id")), None)
+                fields = as_object(read_json(params))
+                for item in as_list(fields.get("unregisterations", fields.get("unregistrations"))):
+                    self._registered.pop(str(as_object(item).get("id")), None)
             case "workspace/applyEdit":
                 return {"applied": False, "failureReason": "swecli does not let servers change files"}
             case "workspace/workspaceFolders":
@@ -230,7 +230,7 @@ class RunningServer:
         """The configured value of a section such as ``python.analysis``; everything for no section."""
         value: Any = self.definition.settings
         for part in filter(None, str(item.get("section") or "").split(".")):
-            value = table(value).get(part)
+            value = as_object(value).get(part)
         return value
 
     def offers(self, method: str, capability: str) -> bool:
@@ -279,13 +279,13 @@ class RunningServer:
     @property
     def _sync_kind(self) -> int:
         kind = self.capabilities.get("textDocumentSync")
-        change = whole(table(kind).get("change") if isinstance(kind, dict) else kind)
+        change = whole(kind.get("change") if is_object(kind) else kind)
         return 1 if change is None else change
 
     def saved(self, document: Document) -> None:
-        wants = table(self.capabilities.get("textDocumentSync")).get("save")
+        wants = as_object(self.capabilities.get("textDocumentSync")).get("save")
         if wants or "textDocument/didSave" in self._registered.values():
-            text = {"text": document.text} if table(wants).get("includeText") else {}
+            text = {"text": document.text} if as_object(wants).get("includeText") else {}
             self.peer.notify("textDocument/didSave", {"textDocument": {"uri": document.uri}, **text})
 
     def changed_on_disk(self, changes: Sequence[tuple[str, int]]) -> None:
@@ -333,7 +333,7 @@ class RunningServer:
         return self.offers("textDocument/diagnostic", "diagnosticProvider")
 
     async def _pulled(self, document: Document) -> tuple[Diagnostic, ...]:
-        identifier = table(self.capabilities.get("diagnosticProvider")).get("identifier")
+        identifier = as_object(self.capabilities.get("diagnosticProvider")).get("identifier")
         params = {"textDocument": {"uri": document.uri}} | ({"identifier": identifier} if identifier else {})
         for _ in range(_RETRIES):
             try:

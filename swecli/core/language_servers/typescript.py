@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from swecli.core.language_servers.protocol import ERROR, Diagnostic, Position, Range, sequence, table, whole
+from swecli.core.language_servers.protocol import ERROR, Diagnostic, Position, Range, whole
+from swecli.core.llm.json_values import as_list, as_object, is_list
 
 SERVER_PACKAGE: Final = "typescript-language-server"
 LACKING: Final = (
@@ -68,7 +69,7 @@ def is_too_old(tsc: str) -> bool:
 
 def hands_on(capabilities: Mapping[str, Any]) -> bool:
     """Whether a language server forwards requests to tsserver."""
-    return REQUEST in sequence(table(capabilities.get("executeCommandProvider")).get("commands"))
+    return REQUEST in as_list(as_object(capabilities.get("executeCommandProvider")).get("commands"))
 
 
 def error_request(command: str, uri: str) -> dict[str, Any]:
@@ -77,11 +78,11 @@ def error_request(command: str, uri: str) -> dict[str, Any]:
 
 def errors_of(answer: Any) -> tuple[Diagnostic, ...] | None:
     """The errors in tsserver's answer; None if it was interrupted."""
-    body = table(answer).get("body")
-    if not isinstance(body, list):
+    body = as_object(answer).get("body")
+    if not is_list(body):
         return None
     diagnostics: list[Diagnostic] = []
-    for item in map(table, sequence(body)):
+    for item in map(as_object, body):
         start, end = _position(item.get("startLocation")), _position(item.get("endLocation"))
         if item.get("category") == "error" and start is not None:
             code, message = item.get("code"), str(item.get("message", ""))
@@ -110,5 +111,5 @@ def _read(folder: Path) -> _Package:
 
 def _position(point: Any) -> Position | None:
     """From tsserver's positions, which count from 1."""
-    line, offset = whole(table(point).get("line")), whole(table(point).get("offset"))
+    line, offset = whole(as_object(point).get("line")), whole(as_object(point).get("offset"))
     return Position(line - 1, offset - 1) if line and offset else None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from swecli.core.llm.json_values import as_list, as_object
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import printable_line
 
@@ -211,11 +212,11 @@ def from_record(record: object) -> Bullet:
     bullet.type = one_of(data.get("type"), KINDS, bullet.type)
     bullet.status = one_of(status, STATUSES, bullet.status)
     bullet.frozen = data.get("frozen") is True
-    trigger, guard, expiry = (_table(data.get(part)) for part in ("trigger", "guard", "expiry"))
+    trigger, guard, expiry = (as_object(data.get(part)) for part in ("trigger", "guard", "expiry"))
     bullet.trigger = Trigger(*(_words(trigger.get(part)) for part in ("paths", "commands", "errors", "keywords")))
     bullet.guard = Guard(_word(guard.get("command")), _word(guard.get("path")))
     bullet.expiry = Expiry(_words(expiry.get("paths")), _word(expiry.get("symbol")))
-    bullet.evidence = tuple(_source(source) for source in _list(data.get("evidence"))[-5:])
+    bullet.evidence = tuple(_source(source) for source in as_list(data.get("evidence"))[-5:])
     bullet.extra = {key: value for key, value in data.items() if key not in _OWN}
     return bullet
 
@@ -234,24 +235,16 @@ def _number(value: object, most: float) -> float:
     return float(min(max(0, value), most))
 
 
-def _table(value: object) -> Mapping[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> Sequence[object]:
-    return cast("list[object]", value) if isinstance(value, list) else ()
-
-
 def _word(value: object) -> str:
     return printable_line(value)[:_WORDS_LONGEST] if isinstance(value, str) else ""
 
 
 def _words(value: object) -> tuple[str, ...]:
-    return tuple(word for item in _list(value)[:_MOST_WORDS] if (word := _word(item)))
+    return tuple(word for item in as_list(value)[:_MOST_WORDS] if (word := _word(item)))
 
 
 def _source(value: object) -> Source:
-    table = _table(value)
+    table = as_object(value)
     return Source(
         _word(table.get("session")), _words(table.get("events")), _word(table.get("commit")), _word(table.get("what"))
     )
