@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta
 
-from swecli.core.permissions.types import Effects
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.base import Params, SessionTool, ToolContext, ToolError, ToolOutcome
 from swecli.features.subagents.profiles import AgentTask
 from swecli.figures import cut_line
 
@@ -32,9 +31,9 @@ class TaskParams(Params):
     worktree: Annotated[bool, Meta(description="In a new git worktree, kept if changed")] = False
 
 
-class TaskTool(Tool[TaskParams]):
+class TaskTool(SessionTool[TaskParams]):
     """``profiles`` returns names and descriptions of the agents to list; without them the model knows those of
-    swecli."""
+    swecli. Each call of the subagent is judged by itself."""
 
     name = "task"
     verb = "Task"
@@ -52,9 +51,6 @@ class TaskTool(Tool[TaskParams]):
         if sum(map(len, lines)) + len(lines) > _LIST:
             lines = _within_limit(profiles)
         return "\n".join((f"{own} Agents:", *lines))
-
-    def effects(self, params: TaskParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)  # each call of the subagent is judged by itself
 
     def title(self, params: TaskParams, ctx: ToolContext) -> str:
         return " ".join(params.description.split())
