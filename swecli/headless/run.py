@@ -19,6 +19,7 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.codec import CodecError, decode_command
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
+from swecli.core.protocol.result import ASIDE
 from swecli.core.workspace.mentions import mentioned
 from swecli.event_lines import Silence
 from swecli.exit_codes import ExitCode
@@ -163,11 +164,7 @@ class HeadlessRun:
             if self._outcome.kept == "a part":
                 self._complain("swecli: the end of this conversation could not be stored and is lost")
             elif self._outcome.kept == "aside":
-                self._complain(
-                    "swecli: this conversation is stored beside the session database, whose place was taken by one "
-                    "that this swecli can't use; once it can (upgrade it if a newer one wrote that), `swecli doctor "
-                    "--repair recover` adds it"
-                )
+                self._complain(f"swecli: {ASIDE}")
             if not self._closed_output:
                 self._printer.finish(self._outcome)
             await self._delivered()

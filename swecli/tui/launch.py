@@ -170,14 +170,12 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
 
 
 NOT_STORED = "This conversation was not stored."
-ASIDE = (
-    "This conversation is stored beside the session database, whose place was taken by one that this swecli can't use. "
-    "Once it can (upgrade it if a newer one wrote that), run `swecli doctor --repair recover` first, which adds it."
-)
 
 
 def way_back(resume: str, kept: Kept = "all") -> str:
     """How to continue: ``resume`` is the command, empty if the session is not stored."""
+    from swecli.core.protocol.result import ASIDE
+
     if not resume:
         return NOT_STORED
     lost = "The end of this conversation could not be stored and is lost.\n" if kept == "a part" else ""

@@ -12,6 +12,10 @@ Status = Literal["done", "interrupted", "blocked", "limit", "error"]
 Kept = Literal["all", "aside", "a part", "nothing"]
 """What of a session is stored and can be continued; ``aside``: all, in a file beside the database, whose place was
 taken; ``a part``: its newest facts could not be stored."""
+ASIDE = (
+    "This conversation is stored beside the session database, whose place was taken by one that this swecli can't use. "
+    "Once it can (upgrade it if a newer one wrote that), run `swecli doctor --repair recover` first, which adds it."
+)
 
 
 class ResultError(Struct, frozen=True):
