@@ -325,6 +325,7 @@ class _Lines:
             if sign == "+" and text is not None:
                 margin = margin_of(pairs, text, whole=True)
                 added.append(text if margin is None else margin + text.lstrip())
+                pairs += [(added[-1], text)] if margin is not None and text.strip() else []
             elif sign == "-":
                 at += 1
             else:

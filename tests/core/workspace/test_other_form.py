@@ -37,7 +37,15 @@ SPACES = TABS.replace("\t", "    ")
         # Tabs for spaces.
         (SPACES, "\tdef g(self):\n\t\treturn 2", "\tdef g(self):\n\t\t\tx\n\t\treturn 2", None),
         # White space within a line and at its end stays where nothing changed.
-        ("a  =  1  \nb = 2\t\n", "a = 1\nb = 2", "a = 1\nb = 3", "a  =  1  \nb = 3\n"),
+        ("a  =  1  \nb = 2\t\n", "a = 1\nb = 2", "a = 1\nb = 3", "a  =  1  \nb = 3\t\n"),
+        (
+            "One line  \nand “another”  \n",
+            'One line\nand "another"',
+            'One line\nnot "another"',
+            "One line  \nnot “another”  \n",
+        ),
+        # White space that only the quote has at the ends of lines goes.
+        ("\ta\n\tb\n", "\ta \n\tb ", "\ta \n\tc \n\tb ", "\ta\n\tc\n\tb\n"),
         ("call(a,   b)\n", "call(a, b)", "call(a, c)", "call(a,   c)\n"),
         # Typography stays where nothing changed; a no-break space counts as a space.
         ("the list\u00a0in “x” — y\n", 'list in "x" - y', 'list of "x" - z', "the list\u00a0of “x” — z\n"),
@@ -52,6 +60,14 @@ SPACES = TABS.replace("\t", "    ")
         ),
         # Whole lines are deleted with their ends.
         ("if a:\n\tb\n\tc\n", "    b\n", "", "if a:\n\tc\n"),
+        # A blank line with white space in the file is a line of the quote, too.
+        ("\ta = 1\n  \n\tb = 2\n", "    a = 1\n\n", "    a = 1\n", "\ta = 1\n\tb = 2\n"),
+        # The quote with one level less fits in the middle of the indentation.
+        ("class A:\n    def f():\n        return “x”\n", '    return "x"\n', "", "class A:\n    def f():\n"),
+        # A line that changed among several keeps its own white space.
+        ('\tx = "a  b"\n', '    x = "a b"', '    x = "a b", 1\n    y = 2', '\tx = "a  b", 1\n\ty = 2\n'),
+        # Levels beyond the next one are known from one another.
+        ("if a:\n\tb = c(d)\n", "    b = c(d)", "    if b:\n        if c:\n            d()", None),
         # CRLF stays CRLF.
         ("if a:\r\n\tb\r\n", "  b", "  c\n  d", "if a:\r\n\tc\r\n\td\r\n"),
     ],
@@ -75,6 +91,23 @@ def test_edited_in_the_form_of_the_file(text: str, old: str, new: str, after: st
         ("\ta = 1\n\tb = 2\n", "  a = 1\n    b = 2", "  a = 1\n      b = 3"),  # quoted lines that contradict
         ("x = a + b\n", "  = a  + b", "  = c"),  # part of a line
         ("foo = 12\n", "foo = 1 2", "bar"),  # other words
+        ("say “a” — b\n", 'say "a" - b', 'say "b" and "a" - b'),  # new signs that could be of either kind
+        ("# the “x” thing\n", '# the "x" thing', 'y = "z"'),
+        ('x = “a” + "a"\n', 'x = "a" + "a"', 'x = "a"'),  # either could have gone
+        ("\tx = 1\n  x = 1\n", "x = 1 \nx = 1 ", "x = 1 "),
+        (
+            'x = "a  b"\ny = 1\n',
+            'x = "a b"\ny = 1 ',
+            'call("a b", 1, or=None)\ny = 1',
+        ),  # white space of a text that moved
+        ('x = "a  b"\n', 'x  = "a b"', 'x = "a b"\ny = "a b"'),
+        ("\t\ta = 1\n", "    a = 1", "    if b:\n            a = 1"),  # two tabs, or one of four spaces and a level
+        ("        a = b\n", "    a =  b", "    if c:\n      a = b"),  # half as many spaces, or a level less
+        ("all:  a\n\tb\n", "all: a", "all: a\n    c"),  # spaces in a file of tabs
+        ("\tint a;\n    int b;\n", "    int a;\n    int b;", "    int a;\n    int b;\n    int c;"),  # tabs and spaces
+        ("if a:\n        b()\n        c  = 1\n", "b()\n        c = 1", "d()\nb()\n        c = 1\ne()"),
+        ("“a”\nb\n", '"a"\n ', '"c"'),  # the next line would follow in the same line
+        ("Line one  \nand two\n", "Line one\nand  two", "Other words\nand  two"),  # a line break of Markdown
     ],
 )
 def test_refused_where_the_form_is_uncertain(text: str, old: str, new: str) -> None:
@@ -126,6 +159,11 @@ def test_the_same_as_an_exact_edit(lines: list[str], data: st.DataObject) -> Non
         return
     if edited.difference:
         assert edited.data.decode() == exact
+
+
+def test_a_patch_with_exact_lines_keeps_white_space_of_new_ones() -> None:
+    (change,) = parse_patch("*** Begin Patch\n*** Update File: a\n a\n+   \n+\tb \n*** End Patch")
+    assert patched(decode(b"a\nc\n"), change.chunks) == b"a\n   \n\tb \nc\n"
 
 
 def test_a_patch_indents_new_lines_as_the_file_does() -> None:
