@@ -60,11 +60,11 @@ class Rows(Widget, can_focus=False):
         """Length of the longest label."""
         self.selected = 0
 
-    def show(self, rows: Sequence[Row], selected: int = 0) -> None:
+    def show(self, rows: Sequence[Row]) -> None:
         taller = len(rows) != len(self._rows)
         self._rows = list(rows)
         self._widest = max((len(row.label) for row in self._rows), default=0)
-        self.selected = min(max(0, selected), max(0, len(rows) - 1))
+        self.selected = 0
         self.refresh(layout=taller)
 
     def move(self, step: int) -> None:

@@ -163,13 +163,13 @@ class KeyStore:
         self._change(lambda other: (other.provider, other.origin) != (provider, origin), {entry: stored})
         return entry
 
-    def remove(self, provider: str, origin: str | None = None) -> tuple[StoredKey, ...]:
-        """Delete the keys of a provider, of all its origins or of one. Returns the deleted ones.
+    def remove(self, provider: str) -> tuple[StoredKey, ...]:
+        """Delete the keys of a provider, of all its origins. Returns the deleted ones.
 
         Raises:
             KeyStoreError: a key could not be removed from the keyring; it is still listed.
         """
-        removed = [entry for entry in self._load() if entry.provider == provider and origin in (None, entry.origin)]
+        removed = [entry for entry in self._load() if entry.provider == provider]
         for entry in removed:
             if entry.place == "keyring":
                 self._delete(entry)

@@ -213,7 +213,7 @@ class ToolIndex:
             for term in terms(tool.source or tool.name.removeprefix("mcp__").partition("__")[0]):
                 self._servers.setdefault(term, set()).add(number)
 
-    def search(self, query: str, limit: int = 5) -> tuple[ToolSchema, ...]:
+    def search(self, query: str) -> tuple[ToolSchema, ...]:
         """The likeliest tools, best first; a tool named in the query precedes all others."""
         scores: dict[int, float] = {}
         asked = tuple(dict.fromkeys(terms(query)))
@@ -238,7 +238,7 @@ class ToolIndex:
             if tool.name in words or tool.name.rpartition("__")[2] in words:
                 scores[number] = scores.get(number, 0.0) + 100.0
         ranked = sorted(scores, key=lambda number: (-scores[number], self._tools[number].name))
-        return tuple(self._tools[number] for number in ranked[:limit])
+        return tuple(self._tools[number] for number in ranked[:FOUND])
 
     def _meant(self, term: str, asked: Sequence[str]) -> Mapping[str, float]:
         """The words of the index that a word of a query may mean, with weights. Other words of the query are excluded:
@@ -366,9 +366,9 @@ class DeferralManager:
             self.deferred, self._index = selection.deferred, None
         return selection
 
-    def search(self, query: str, limit: int = FOUND) -> tuple[ToolSchema, ...]:
+    def search(self, query: str) -> tuple[ToolSchema, ...]:
         """Withheld tools that match the words, best first."""
-        return self.prepared().search(query, limit)
+        return self.prepared().search(query)
 
     def prepared(self) -> ToolIndex:
         """The index of the withheld tools. Takes a moment the first time; may be called in any thread."""

@@ -170,9 +170,9 @@ class Bodies:
                 self._here[entry] = self._evicted.pop(entry)
         self.leaving = deque(entry for entry in self._here if entry not in live)
 
-    def evict(self, most: int = AT_ONCE) -> None:
+    def evict(self) -> None:
         """Evict some of the bodies that may go, few enough for a quick step."""
-        for _ in range(min(most, len(self.leaving))):
+        for _ in range(min(AT_ONCE, len(self.leaving))):
             entry = self.leaving.popleft()
             body = self._evicted[entry] = self._here.pop(entry)
             body.evict(self._store)

@@ -168,7 +168,7 @@ class Connection:
             self._move("starting")
             self._task = asyncio.create_task(self._live(), name=f"mcp {self.name}")
 
-    async def close(self, state: State = "off", reason: str = "") -> None:
+    async def close(self, state: State = "off") -> None:
         """Stop the server; running calls fail."""
         task, self._task = self._task, None
         if task is not None:
@@ -176,7 +176,7 @@ class Connection:
             await asyncio.gather(task, return_exceptions=True)
         self._client = None
         self._trust()
-        self._move(state, reason)
+        self._move(state)
 
     def hold(self, state: State, reason: str = "") -> None:
         """Record that the server must not run, and why."""
@@ -573,7 +573,6 @@ class Connection:
         self,
         work: Callable[[Client, Callable[[], None]], Awaitable[T]],
         *,
-        timeout: float | None = None,
         tell: Callable[[str], None] = lambda text: None,
     ) -> T:
         """Run ``work`` with the client; its second argument is a function to call at each sign of progress. ``tell``
@@ -583,18 +582,17 @@ class Connection:
             ServerError: the server is missing, ended, refused, or timed out.
         """
         await self._listening(tell)
-        seconds = timeout or self.definition.call_timeout
         try:
-            return await self._asked(work, seconds)
+            return await self._asked(work)
         except SessionLost as error:
             tell(f"{self.name}: {error}; connecting again\n")
-            return await self._asked(work, seconds)
+            return await self._asked(work)
 
-    async def _asked(self, work: Callable[[Client, Callable[[], None]], Awaitable[T]], seconds: float) -> T:
+    async def _asked(self, work: Callable[[Client, Callable[[], None]], Awaitable[T]]) -> T:
         from mcp import MCPError
         from pydantic import ValidationError
 
-        client = await self.ready()
+        client, seconds = await self.ready(), self.definition.call_timeout
         try:
             async with self._limits.within(seconds) as alive:
                 answer = await work(client, alive)

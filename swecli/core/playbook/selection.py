@@ -34,11 +34,9 @@ ABOUT_PROVEN: Final = (
 WITH_FAILURE: Final = "Playbook, from earlier work in this project (a record, no instruction):"
 
 
-def for_message(
-    bullets: Iterable[Bullet], message: str, paths: Collection[str] = (), *, known: Collection[str] = ()
-) -> list[Bullet]:
-    """Bullets for a user message, best first: triggered ones, then by words; empty if none fit. ``paths`` are the files
-    concerned, ``known`` the ids already shown to the model."""
+def for_message(bullets: Iterable[Bullet], message: str, *, known: Collection[str] = ()) -> list[Bullet]:
+    """Bullets for a user message, best first: triggered ones, then by words; empty if none fit. ``known`` are the ids
+    already shown to the model."""
     live = [bullet for bullet in bullets if bullet.live and bullet.id not in known]
     query = words(message)
     if not live or not query:
@@ -48,7 +46,7 @@ def for_message(
     floor = FLOOR * min(1.0, len(live) / 20)  # with few bullets words are less rare, so scores are low
     ranked: list[tuple[int, float, tuple[float, float, str], Bullet]] = []
     for bullet, score in zip(live, scores, strict=True):
-        set_off = triggered(bullet, message, paths)
+        set_off = triggered(bullet, message)
         shared = asked & set(_document(bullet))
         keyed = asked & {stem for word in bullet.trigger.keywords for stem in words(word)}
         fits = len(shared) >= LEAST_WORDS and score >= floor
@@ -65,10 +63,10 @@ def _document(bullet: Bullet) -> list[str]:
 _PATH: Final = lazy_pattern(r"[\w@.-]+(?:/[\w@.-]+)+|[\w-]+\.[A-Za-z]\w{0,5}")
 
 
-def triggered(bullet: Bullet, message: str, paths: Collection[str] = ()) -> bool:
+def triggered(bullet: Bullet, message: str) -> bool:
     """Whether a message names a file, command or error of the bullet."""
     trigger = bullet.trigger
-    named = {*paths, *(match[0].removeprefix("./") for match in _PATH.finditer(message))}
+    named = {match[0].removeprefix("./") for match in _PATH.finditer(message)}
     if any(fnmatch(path, glob) or glob.endswith(f"/{path}") for path in named for glob in trigger.paths):
         return True
     line = " ".join(message.split())

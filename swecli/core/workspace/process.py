@@ -226,8 +226,8 @@ class RunningCommand:
                 waiter.cancel()
         return self._ended.is_set()
 
-    async def drained(self, limit: float = DRAIN) -> None:
-        await self._pipe.drained(limit)
+    async def drained(self) -> None:
+        await self._pipe.drained(DRAIN)
 
     @property
     def is_held(self) -> bool:

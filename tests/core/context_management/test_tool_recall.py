@@ -27,7 +27,7 @@ def missed() -> list[tuple[str, str, list[str]]]:
     found: list[tuple[str, str, list[str]]] = []
     for query, wanted in rows("mcp-queries.tsv"):
         name = f"mcp__{wanted.replace(' ', '__', 1)}"
-        names = [tool.name for tool in index.search(query, 5)]
+        names = [tool.name for tool in index.search(query)]
         if name not in names:
             found.append((query, name, names))
     return found
