@@ -122,7 +122,7 @@ def models(arguments: Sequence[str]) -> int:
     if not matches and len(words) == 1 and "/" in words[0] and (can := supply.configs.capabilities(words[0])):
         return _show([capability_table(words[0], can)])  # a server need not list what it has
     if not matches:
-        reason = f"no known model matches {' '.join(words)!r}" if words else supply.first.nothing_chosen
+        reason = f"No known model matches {' '.join(words)!r}" if words else supply.first.nothing_chosen
         raise StartError(reason, ExitCode.CONFIG)
     left_out = omitted(supply.offered.omitted)
     blocks: list[DisplayBlock] = [model_table(matches)]

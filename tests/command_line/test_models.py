@@ -51,7 +51,7 @@ def test_where_there_is_nothing_one_line_says_what_to_do(capsys: pytest.CaptureF
     assert main(["models"]) == ExitCode.CONFIG
     assert "No model is configured" in capsys.readouterr().err
     assert main(["models", "zzz", "9"]) == ExitCode.CONFIG
-    assert "no known model matches 'zzz 9'" in capsys.readouterr().err
+    assert "No known model matches 'zzz 9'" in capsys.readouterr().err
 
 
 def test_an_end_of_input_in_place_of_a_key_stores_nothing(
