@@ -206,9 +206,6 @@ class Inspection:
         said = original_text(ledger, item.id)
         return sent, said if said != sent else ""
 
-    def known(self, item: str) -> bool:
-        return item in self._recorder.ledger.entries
-
     def _sizes(self, client: ModelClient) -> EntrySizes:
         return EntrySizes(self._context.monitor, client.info)
 

@@ -235,11 +235,6 @@ class CatalogModel(Struct, frozen=True):
         known = load_catalog().sources
         return tuple(known[letter] for letter in self.letters.window)
 
-    @property
-    def ref(self) -> str:
-        """``provider/name``, the format of ``-m``."""
-        return f"{self.provider}/{self.id}"
-
 
 class CatalogMatch(Struct, frozen=True):
     """A catalogue entry, and how well it matches the requested model.

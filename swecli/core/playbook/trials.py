@@ -35,11 +35,6 @@ class Trials:
     def __init__(self) -> None:
         self.open: dict[str, Bullet] = {}
 
-    @property
-    def known(self) -> frozenset[str]:
-        """Bullets on trial in this turn."""
-        return frozenset(self.open)
-
     def begin(self, told: Iterable[Bullet]) -> list[Count]:
         """Begin trials of bullets that were shown; each counts once per turn."""
         new = {bullet.id: bullet for bullet in told if bullet.id not in self.open}

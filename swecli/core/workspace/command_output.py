@@ -418,7 +418,7 @@ class OutputSpill:
 
 
 class CommandOutput:
-    """Add bytes with ``add`` on the event loop; ``write``, ``text`` and ``read`` may wait for a disk."""
+    """Add bytes with ``add`` on the event loop; ``write`` and ``text`` may wait for a disk."""
 
     def __init__(self, folder: Path | None = None, *, cap: int = CAP) -> None:
         """``folder`` stores long output while swecli runs."""
@@ -466,14 +466,6 @@ class CommandOutput:
     def _piece(self, start: int, size: int) -> bytes:
         at, data = self._spill.read(start, size)
         return data if at == start else b""
-
-    def read(self, offset: int, size: int) -> tuple[int, bytes]:
-        """Up to ``size`` bytes from ``offset``, and their real start.
-
-        Raises:
-            OSError: the disk fails.
-        """
-        return self._spill.read(offset, size)
 
     @property
     def failure(self) -> str:

@@ -60,7 +60,7 @@ def test_a_model_is_found_by_the_names_in_use(asked: str, found: str, how: str) 
     provider, _, name = asked.partition("/")
     hit = load_catalog().lookup(provider, name)
     assert hit is not None
-    assert (hit.model.ref, hit.how) == (found, how)
+    assert (f"{hit.model.provider}/{hit.model.id}", hit.how) == (found, how)
 
 
 @pytest.mark.parametrize(

@@ -124,4 +124,4 @@ def test_a_trial_is_decided_once() -> None:
     assert trials.observe(ran) == [Count("tes-00001", "helpful")]
     assert trials.observe(ran) == []
     assert trials.end_turn() == [Count("fil-00002", "neutral")]
-    assert trials.known == frozenset()
+    assert trials.open == {}
