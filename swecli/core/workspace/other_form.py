@@ -304,7 +304,7 @@ def _is_usual(margin: str, line: str, known: Sequence[Pair], usual: AbstractSet[
     more than one that was quoted."""
     indent, usual = _indent(line), usual - {""}
     if not margin or not usual:
-        return True
+        return not margin or margin == indent  # without lines to compare, only what the model writes
     indents = [(_indent(have), _indent(quoted)) for have, quoted in known if quoted.strip()]
     converted = any(quoted and have != quoted and have.strip(quoted[0]) for have, quoted in indents)
     if converted and indent and (indent in usual or any(have == quoted != "" for have, quoted in indents)):

@@ -103,6 +103,7 @@ def test_edited_in_the_form_of_the_file(text: str, old: str, new: str, after: st
         ('x = "a  b"\n', 'x  = "a b"', 'x = "a b"\ny = "a b"'),
         ("\t\ta = 1\n", "    a = 1", "    if b:\n            a = 1"),  # two tabs, or one of four spaces and a level
         ("        a = b\n", "    a =  b", "    if c:\n      a = b"),  # half as many spaces, or a level less
+        ("a = 1\nb = 2\n", "    a = 1\n    b = 2", "    a = 1\n        c\n    b = 2"),  # a file without indentation
         ("all:  a\n\tb\n", "all: a", "all: a\n    c"),  # spaces in a file of tabs
         ("\tint a;\n    int b;\n", "    int a;\n    int b;", "    int a;\n    int b;\n    int c;"),  # tabs and spaces
         ("if a:\n        b()\n        c  = 1\n", "b()\n        c = 1", "d()\nb()\n        c = 1\ne()"),
