@@ -26,7 +26,7 @@ from swecli.core.protocol.events import (
     RewindUndone,
     Rewound,
 )
-from swecli.core.protocol.result import Kept, Status
+from swecli.core.protocol.result import LOSSES, Kept, Status
 from swecli.core.protocol.turns import Item, Turns
 from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
@@ -141,6 +141,11 @@ class Outcome(Turns):
             self.structured, self.mismatch, self.fits = await schema.value(self.text), None, True
         except Mismatch as error:
             self.structured, self.mismatch, self.fits = None, error, False
+
+    @property
+    def loss(self) -> str:
+        """A sentence if the conversation can't be continued as usual; empty if it can, or was not to be stored."""
+        return LOSSES.get(self.kept, "")
 
     @property
     def text(self) -> str:

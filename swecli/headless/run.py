@@ -19,7 +19,6 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.codec import CodecError, decode_command
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
-from swecli.core.protocol.result import ASIDE
 from swecli.core.workspace.mentions import mentioned
 from swecli.event_lines import Silence
 from swecli.exit_codes import ExitCode
@@ -161,10 +160,8 @@ class HeadlessRun:
                     CommandInput(self._request.commands, self._receive).start()
             await self._follow(events)
             self._outcome.kept = self._session.kept
-            if self._outcome.kept == "a part":
-                self._complain("swecli: the end of this conversation could not be stored and is lost")
-            elif self._outcome.kept == "aside":
-                self._complain(f"swecli: {ASIDE}")
+            if self._outcome.loss:
+                self._complain(f"swecli: {self._outcome.loss}")
             if not self._closed_output:
                 self._printer.finish(self._outcome)
             await self._delivered()

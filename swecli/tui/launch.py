@@ -174,13 +174,12 @@ NOT_STORED = "This conversation was not stored."
 
 def way_back(resume: str, kept: Kept = "all") -> str:
     """How to continue: ``resume`` is the command, empty if the session is not stored."""
-    from swecli.core.protocol.result import ASIDE
+    from swecli.core.protocol.result import LOSSES
 
     if not resume:
         return NOT_STORED
-    lost = "The end of this conversation could not be stored and is lost.\n" if kept == "a part" else ""
-    aside = f"{ASIDE}\n" if kept == "aside" else ""
-    return f"{lost}{aside}Continue with: {resume}"
+    loss = LOSSES.get(kept)
+    return "\n".join(filter(None, (loss, f"Continue with: {resume}")))
 
 
 def farewell(

@@ -13,7 +13,7 @@ from swecli.core.protocol.events import Event, TurnStarted
 from swecli.core.sessions.store import SessionStore
 from swecli.launch import LaunchOptions
 
-LOST = "swecli: the end of this conversation could not be stored and is lost"
+LOST = "swecli: The end of this conversation could not be stored and is lost"
 
 
 @pytest.mark.parametrize("full", [True, False])

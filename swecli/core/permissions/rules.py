@@ -447,20 +447,6 @@ class ReadRules(Struct, frozen=True):
                 posixpath.normpath(posixpath.join(self.home if pattern.base == "home" else "/", plain.strip("/"))),
             )
 
-    def within(self, names: Iterable[str], folder: str) -> tuple[str, ...]:
-        """The topmost of the names below a folder that a rule covers, as absolute paths: what a sandbox hides.
-        ``names`` are those of everything in the folder, folders included; one counts if all in it is covered."""
-        known = sorted(names)
-        folders = {name.rpartition("/")[0] for name in known}
-        result: list[str] = []
-        for name in known:
-            path = f"{folder.rstrip('/')}/{name}"
-            if inside(path, result[-1:]) is not None:
-                continue
-            if self.covering(path) is not None or (name in folders and self.covering(f"{path}/_") is not None):
-                result.append(path)
-        return tuple(result)
-
     @property
     def note(self) -> str:
         """What is left out, as a clause, or empty. It depends on the rules alone, so it reveals nothing about hidden

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -12,10 +13,13 @@ Status = Literal["done", "interrupted", "blocked", "limit", "error"]
 Kept = Literal["all", "aside", "a part", "nothing"]
 """What of a session is stored and can be continued; ``aside``: all, in a file beside the database, whose place was
 taken; ``a part``: its newest facts could not be stored."""
-ASIDE = (
-    "This conversation is stored beside the session database, whose place was taken by one that this swecli can't use. "
-    "Once it can (upgrade it if a newer one wrote that), run `swecli doctor --repair recover` first, which adds it."
-)
+LOSSES: Mapping[Kept, str] = {
+    "a part": "The end of this conversation could not be stored and is lost.",
+    "aside": "This conversation is stored beside the session database, whose place was taken by one that this swecli "
+    "can't use. Once it can (upgrade it if a newer one wrote that), run `swecli doctor --repair recover` first, which "
+    "adds it.",
+}
+"""What to tell the user where a session can't be continued as usual."""
 
 
 class ResultError(Struct, frozen=True):

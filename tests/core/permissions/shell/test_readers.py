@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from swecli.core.permissions.facts import OsFacts
-from swecli.core.permissions.rules import read_rules
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.workspace.walk import left_out_by_ripgrep
 from tests.support.shell_workspace import ShellWorkspace
@@ -122,14 +121,6 @@ def test_the_question_names_file_and_rule(work: ShellWorkspace, command: str, re
 
 def test_rules_for_one_tool_do_not_hold_for_commands(work: ShellWorkspace) -> None:
     assert work.decide("grep -r x .", under(work, ("deny", "Grep(private/**)"))).outcome == "allow"
-
-
-def test_the_sandbox_gets_the_topmost_covered_paths(work: ShellWorkspace) -> None:
-    policy = under(work, ("deny", "Read(private/)"), ("ask", "Read(*.md)"), ("deny", "Read(//etc/passwd)"))
-    rules = read_rules(policy, (str(work.root),))
-    names = OsFacts({}).below(str(work.root), skipping=(".git",)) or ()
-    below = rules.within(names, str(work.root))
-    assert below == tuple(str(work.root / name) for name in ("README.md", "docs/guide.md", "private"))
 
 
 def test_in_auto_mode_git_shows_no_history_that_is_not_judged(work: ShellWorkspace) -> None:
