@@ -175,9 +175,10 @@ class Connection:
         port, picker = self._session.port, self._picker
         if port is None or picker is None or await port.offers.nearby() == self._nearby:
             return
+        before = self._offers
         await self._look()
         if self._screen.dock.panel is picker:
-            picker.offer(self._choices())
+            picker.offer(self._choices(), top=not before)  # Enter then connects the first model, as is said above
             self._say(listed=True)
 
     def _leave(self) -> None:

@@ -78,10 +78,13 @@ async def test_a_server_that_starts_while_the_list_is_open_joins_it(monkeypatch:
     async with running(session=session, size=(80, 30)) as it:
         await it.shows("no API key or local model server found", "› Add an API key")
         session.offers.listed, session.offers.open = OFFERS, ("127.0.0.1:11434",)
-        await it.shows("running at 127.0.0.1:11434", "› Add an API key", "2 models at 127.0.0.1:11434 (ollama)")
+        await it.shows("› ollama/qwen3", "2 models at 127.0.0.1:11434 (ollama)", "Enter sends a short test message")
         session.offers.listed, session.offers.open = (), ()
-        await it.shows("no API key or local model server found")
+        await it.shows("no API key or local model server found", "› Add an API key", "Press Enter to add a key")
         assert "ollama/qwen3" not in it.screen()
+        await it.press("down")
+        session.offers.listed, session.offers.open = OFFERS, ("127.0.0.1:11434",)
+        await it.shows("running at 127.0.0.1:11434", "› See the demo")
 
 
 async def test_of_a_long_list_the_first_models_stand_before_what_else_can_be_done() -> None:

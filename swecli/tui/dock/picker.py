@@ -235,9 +235,11 @@ class Picker(DockPanel):
         """Add choices that became known later; the filter and the highlighted choice stay."""
         self.offer([*self._choices, *choices])
 
-    def offer(self, choices: Sequence[Choice]) -> None:
-        """Offer other choices; the filter stays, and the highlight if its value is still offered."""
-        pointed = self._shown[self._list.selected].value if self._shown else ""
+    def offer(self, choices: Sequence[Choice], *, top: bool = False) -> None:
+        """Offer other choices; the filter stays, and the highlight if its value is still offered. With ``top``, a
+        highlight at the top stays at the top."""
+        stays = self._shown and not (top and self._list.selected == 0)
+        pointed = self._shown[self._list.selected].value if stays else ""
         self._choices = list(choices)  # a new list, because the shown one may be the earlier one
         self._marked = any(choice.current for choice in choices)
         self._filter.placeholder = _placeholder(choices)
