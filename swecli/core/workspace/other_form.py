@@ -95,12 +95,12 @@ def _places(text: str, old: str) -> list[int]:
         folded = plain(text)
         first = folded.find(wanted)
         return [at for at in (first, folded.find(wanted, first + 1) if first >= 0 else -1) if at >= 0]
-    places, offset, found = list[int](), old.index(key), text.find(key)
-    while found >= 0 and len(places) < 2:
-        at = found - offset
+    places, offset, occurrence = list[int](), old.index(key), text.find(key)
+    while occurrence >= 0 and len(places) < 2:
+        at = occurrence - offset
         if at >= 0 and plain(text[at : at + len(old)]) == wanted:
             places.append(at)
-        found = text.find(key, found + 1)
+        occurrence = text.find(key, occurrence + 1)
     return places
 
 
