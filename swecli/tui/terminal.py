@@ -795,6 +795,14 @@ class Driver(LinuxDriver):
         if not self._in_band_window_resize:
             self._report_size()
 
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """The window's own size. Textual asks COLUMNS and LINES first, but what a shell exported does not follow it."""
+        with contextlib.suppress(OSError):
+            size = os.get_terminal_size(self.fileno)
+            if all(size):
+                return size
+        return super()._get_terminal_size()
+
     def _report_size(self) -> None:
         size = Size(*self._get_terminal_size())
         self.send_message(events.Resize(size, size))

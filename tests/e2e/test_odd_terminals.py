@@ -70,6 +70,15 @@ def test_without_a_utf8_locale(start: Start, locale: str) -> None:
     assert terminal.wait() == 0
 
 
+def test_an_exported_width_does_not_hold_for_the_window(start: Start) -> None:
+    terminal = start(columns=60, rows=20, COLUMNS="200", LINES="60")
+    terminal.shows("Ask for a change", "? help")
+    terminal.resize(100, 30)
+    terminal.until(lambda: max(map(len, terminal.text.splitlines())) == 100, "waiting for the frame of the new width")
+    terminal.send("\x04")
+    assert terminal.wait() == 0
+
+
 @pytest.mark.parametrize(("columns", "rows"), [(1, 1), (20, 5), (200, 60)])
 def test_sizes_from_the_beginning(start: Start, columns: int, rows: int) -> None:
     terminal = start(columns=columns, rows=rows)
