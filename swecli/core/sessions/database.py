@@ -13,7 +13,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import struct
 import tempfile
 import threading
 import time
@@ -35,6 +34,7 @@ from swecli.core.sessions.damage import (
     lenient,
     version_of,
 )
+from swecli.core.sessions.file_identity import SIDE_FILES, Change, Identity, identity_of
 from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS, Migration
 from swecli.steady_clock import SteadyClock
 
@@ -51,8 +51,6 @@ BUSY_SECONDS = 5.0
 CHECK_SECONDS = 2.0
 """Time limit for the integrity check at opening; a file too large for it counts as sound."""
 
-SIDE_FILES = ("", "-wal", "-shm")
-"""Suffixes of a database's files, its own first."""
 CONTINUED = ".continued-"
 """Part of the name of a sound database, in which a session goes on whose own place was taken meanwhile."""
 _STALE_SECONDS = 60.0
@@ -108,75 +106,6 @@ class Sharing(Enum):
     """A rollback journal: slower, and readers wait for writers."""
     DOT_FILE = "a folder as lock"
     """A rollback journal with a folder as lock, for file systems without locks."""
-
-
-class Change(Enum):
-    """What happened to an opened file; the value completes "it was … while swecli used it"."""
-
-    REMOVED = "removed"
-    REPLACED = "replaced"
-    OVERWRITTEN = "overwritten"
-    """It has its place, but another content or none of its side files."""
-
-
-_Place = tuple[int, int] | None
-"""Device and inode of a file; None without one."""
-
-
-class Identity(Struct, frozen=True):
-    """What tells an opened file and its side files from later ones of their names."""
-
-    main: _Place = None
-    log: _Place = None
-    index: _Place = None
-    stamp: tuple[int, int] = (0, 0)
-    """Time of the last change in nanoseconds, and size: other processes change them when they shorten the log."""
-    torn: bool = False
-    """Whether the log ends before the last page that its index has: somebody else has cut it."""
-
-    def change(self, now: Identity) -> Change | None:
-        """What happened since; None if these are the same files, whatever they contain."""
-        if now.main is None:
-            return Change.REMOVED
-        if now.main != self.main:
-            return Change.REPLACED
-        if now.torn:
-            return Change.OVERWRITTEN
-        sides = ((self.log, now.log), (self.index, now.index))
-        return Change.OVERWRITTEN if any(before not in (None, after) for before, after in sides) else None
-
-
-def identity_of(path: Path, *, looks_into: bool = True) -> Identity:
-    """``looks_into``: whether to find out if the log is torn, which takes a look into the index.
-
-    Raises:
-        OSError: it can't be looked at now.
-    """
-    states = [_state(f"{path}{suffix}") for suffix in SIDE_FILES]
-    main, log, index = ((state.st_dev, state.st_ino) if state is not None else None for state in states)
-    stamp = (states[0].st_mtime_ns, states[0].st_size) if states[0] is not None else (0, 0)
-    torn = False
-    if looks_into and states[1] is not None and states[2] is not None:
-        torn = states[1].st_size < _logged(f"{path}{SIDE_FILES[2]}")
-    return Identity(main, log, index, stamp, torn)
-
-
-def _logged(index: str) -> int:
-    """Bytes that the write-ahead log has at least, by its index (https://sqlite.org/walformat.html, 2.1 and 2.2): a
-    header of 32 bytes, and a header of 24 bytes with each page."""
-    with open(index, "rb") as file:
-        head = file.read(20)
-    if len(head) < 20 or not head[12]:
-        return 0  # not in use yet
-    (size,), (pages,) = struct.unpack_from("=H", head, 14), struct.unpack_from("=I", head, 16)
-    return 32 + pages * (24 + (size if size > 1 else 65_536)) if pages else 0
-
-
-def _state(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 class Database:

@@ -16,12 +16,12 @@ from swecli.core.sessions.database import (
     BUSY_SECONDS,
     CONTINUED,
     LOOKED_AT,
-    SIDE_FILES,
     Database,
     has_locks,
     open_database,
     read_only,
 )
+from swecli.core.sessions.file_identity import SIDE_FILES
 from swecli.core.sessions.losses import Loss, losses
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.search import FILE as INDEX

@@ -17,14 +17,11 @@ from swecli.core.atomic_text import alone_in, make_private, name_aside
 from swecli.core.sessions.damage import Damaged, examine
 from swecli.core.sessions.database import (
     CONTINUED,
-    SIDE_FILES,
-    Change,
     Database,
-    Identity,
-    identity_of,
     open_database,
     read_only,
 )
+from swecli.core.sessions.file_identity import SIDE_FILES, Change, Identity, identity_of
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.figures import plural
 
