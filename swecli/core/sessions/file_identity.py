@@ -72,13 +72,17 @@ def _is_torn(log: str, index: tuple[int, int]) -> bool:
 
 
 def _header(index: tuple[int, int]) -> bytes:
-    """The header of the index; empty if this process does not have the index open.
+    """The header of the index; empty if this process does not have the index open, or can't list what it has open.
 
     It is read through SQLite's own descriptor. Opening it once more would release the locks on it: POSIX drops all of
     a process when it closes any descriptor of the file (https://sqlite.org/howtocorrupt.html, 2.2). The next process to
     open the database would take itself for the first one and cut the index, and this one end by SIGBUS.
     """
-    for name in os.listdir("/dev/fd"):
+    try:
+        descriptors = os.listdir("/dev/fd")
+    except OSError:  # a container without /proc
+        return b""
+    for name in descriptors:
         with suppress(OSError):  # closed meanwhile, by another thread or the listing itself
             status = os.fstat(int(name))
             if (status.st_dev, status.st_ino) == index:
