@@ -290,11 +290,11 @@ def _in_other_form(file: TextFile, old: str, new: str, *, replace_all: bool) -> 
         EditError: there is no such place, or several; all were meant; or ``new`` is there already.
     """
     made_before = _made_before(file.text, new)
-    pairs = _pair_positions(file.text)
-    folded = file.text.replace("\r\n", "\n")
-    place = in_other_form(folded, old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
-    if place is None or replace_all or made_before:
+    folded, quoted, written = (text.replace("\r\n", "\n") for text in (file.text, old, new))
+    place = None if replace_all or made_before else in_other_form(folded, quoted, written)
+    if place is None:
         raise EditError(explain_miss(file.text, old) + made_before)
+    pairs = _pair_positions(file.text)
     span = _Span(place.start + bisect_left(pairs, place.start), place.end + bisect_left(pairs, place.end))
     text = _with_line_ends(file.text, _line_breaks(file.text), span, old, place.text)
     data = splice(file, [(span.start, span.end, text)])
